@@ -1,0 +1,376 @@
+/*
+ * libclconv: gradients of a 2-D convolution on OpenCL, in mixed precision
+ * without losing small gradients.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * How to read this file: the description of a problem, then the three
+ * objects in the order of use (context, plan, one enqueue), then the report
+ * of what rounding did, then texts and errors. A first program:
+ *
+ *     clconv_desc desc;
+ *     clconv_desc_init(&desc);
+ *     desc.n = 64, desc.c = 32, desc.h = 28, desc.w = 28;
+ *     desc.k = 64, desc.r = 3, desc.s = 3;
+ *     desc.pad_top = desc.pad_bottom = desc.pad_left = desc.pad_right = 1;
+ *
+ *     clconv_context *context;
+ *     clconv_plan *plan;
+ *     clconv_context_create(cl_ctx, device, NULL, &context);
+ *     clconv_plan_create(context, &desc, CLCONV_OP_BACKWARD, NULL, &plan);
+ *
+ *     clconv_backward_args args;
+ *     clconv_backward_args_init(&args);
+ *     args.batch = 64;
+ *     args.x.mem = x, args.w.mem = w, args.dy.mem = dy;
+ *     args.dw.mem = dw, args.db.mem = db, args.dx.mem = dx;
+ *     clconv_enqueue_backward(plan, queue, &args, 0, NULL, NULL);
+ *
+ * Every call that can fail returns a clconv_status; on failure outputs stay
+ * untouched and clconv_last_error() says, in this thread, which argument was
+ * wrong and what it may be. Nothing here prints, aborts or keeps OpenCL
+ * objects in static variables.
+ */
+#ifndef CLCONV_CLCONV_H
+#define CLCONV_CLCONV_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifndef CL_TARGET_OPENCL_VERSION
+#define CL_TARGET_OPENCL_VERSION 120
+#endif
+#include <CL/cl.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CLCONV_VERSION_MAJOR 0
+#define CLCONV_VERSION_MINOR 1
+#define CLCONV_VERSION_PATCH 0
+
+#if defined(__GNUC__)
+#define CLCONV_API __attribute__((visibility("default")))
+#else
+#define CLCONV_API
+#endif
+
+/* ---- Status --------------------------------------------------------- */
+
+/* Status codes, their one place: X(name, value, text). */
+#define CLCONV_STATUS_LIST(X)                                                  \
+    X(CLCONV_OK, 0, "success")                                                 \
+    X(CLCONV_INVALID_ARGUMENT, -1, "an argument is out of its allowed range")  \
+    X(CLCONV_UNSUPPORTED, -2, "not supported here")                            \
+    X(CLCONV_OUT_OF_MEMORY, -3, "out of host memory")                          \
+    X(CLCONV_OPENCL_ERROR, -4, "an OpenCL call failed")                        \
+    X(CLCONV_BUILD_FAILED, -5, "a generated kernel did not build")             \
+    X(CLCONV_INTERNAL, -6, "internal error, please report it")
+
+#define CLCONV_STATUS_ENUM(name, value, text) name = value,
+typedef enum clconv_status {
+    CLCONV_STATUS_LIST(CLCONV_STATUS_ENUM)
+} clconv_status;
+#undef CLCONV_STATUS_ENUM
+
+/* "CLCONV_OK", and "success". Never NULL, also for unknown values. */
+CLCONV_API const char *clconv_status_name(clconv_status status);
+CLCONV_API const char *clconv_status_text(clconv_status status);
+
+/*
+ * The sentence for the last failure in this thread: the argument, its value
+ * and the allowed range, or the OpenCL call and its error. "" if nothing has
+ * failed. Valid until the next libclconv call in this thread.
+ */
+CLCONV_API const char *clconv_last_error(void);
+
+/* "0.1.0" */
+CLCONV_API const char *clconv_version(void);
+
+/* ---- The problem ---------------------------------------------------- */
+
+typedef enum clconv_layout {
+    CLCONV_NCHW = 0, /* x [n][c][h][w], w [k][c/groups][r][s], dy [n][k][p][q] */
+    CLCONV_NHWC = 1  /* x [n][h][w][c], w [k][r][s][c/groups], dy [n][p][q][k] */
+} clconv_layout;
+
+typedef enum clconv_type {
+    CLCONV_F32 = 0,
+    CLCONV_F16 = 1 /* IEEE binary16 */
+} clconv_type;
+
+typedef enum clconv_math {
+    /* fp16 operands, fp32 accumulation. fp32 tensors are rounded to fp16,
+     * nearest even; dY is multiplied by 2^scale_log2 in that step. */
+    CLCONV_MIXED = 0,
+    /* fp32 operands and accumulation; fp16 tensors are widened. */
+    CLCONV_FP32 = 1
+} clconv_math;
+
+/* What becomes of finite values that lie beyond fp16's largest, 65504. */
+typedef enum clconv_overflow {
+    CLCONV_SATURATE = 0, /* +-65504, counted in the report */
+    CLCONV_TO_INF = 1    /* +-Inf, counted in the report; round to nearest even */
+} clconv_overflow;
+
+typedef enum clconv_scale {
+    CLCONV_SCALE_FIXED = 0, /* 2^scale_log2 */
+    CLCONV_SCALE_DYNAMIC = 1 /* chosen per tensor on the device: unsupported in 0.1 */
+} clconv_scale;
+
+/* scale_log2, dy_log2 and dx_log2 lie in [-CLCONV_LOG2_MAX, CLCONV_LOG2_MAX]. */
+#define CLCONV_LOG2_MAX 40
+#define CLCONV_SCALE_LOG2_DEFAULT 10
+
+/*
+ * A 2-D convolution (cross-correlation, as deep learning uses the word):
+ *
+ *   y[n,k,p,q] = b[k] + sum over c,r,s of
+ *       x[n, c, p*stride_h + r*dilation_h - pad_top,
+ *               q*stride_w + s*dilation_w - pad_left] * w[k,c,r,s]
+ *   p = (h + pad_top + pad_bottom - dilation_h*(r - 1) - 1) / stride_h + 1
+ *
+ * and likewise q; c runs over the c/groups channels of k's group. Call
+ * clconv_desc_init() first, then set what differs. All tensors are dense.
+ */
+typedef struct clconv_desc {
+    size_t struct_size; /* set by clconv_desc_init() */
+
+    int64_t n;          /* images, >= 0; a call may use fewer */
+    int64_t c, h, w;    /* input channels, height, width, >= 1 */
+    int64_t k, r, s;    /* output channels, filter height, width, >= 1 */
+    int64_t stride_h, stride_w;     /* >= 1, default 1 */
+    int64_t pad_top, pad_bottom;    /* >= 0, default 0 */
+    int64_t pad_left, pad_right;    /* >= 0, default 0 */
+    int64_t dilation_h, dilation_w; /* >= 1, default 1: no holes */
+    int64_t groups;                 /* divides c and k, default 1 */
+
+    clconv_layout layout; /* default CLCONV_NCHW */
+    clconv_math math;     /* default CLCONV_MIXED */
+
+    /* Element types, default CLCONV_F32 each. */
+    clconv_type x_type, w_type, dy_type;
+    clconv_type dw_type, db_type, dx_type;
+
+    /*
+     * Exponents. The true gradient of y is dY * 2^-dy_log2: dy_log2 says what
+     * the caller already multiplied in (default 0). scale_log2 is what the
+     * cast of an fp32 dY to fp16 multiplies in (default 10; an fp16 dY and
+     * CLCONV_FP32 are not scaled). Both are divided out in fp32 before dW, db
+     * and dX are stored, so these are in true units; dX alone is stored times
+     * 2^dx_log2 (default 0), for callers who keep dX in fp16.
+     */
+    clconv_scale scale;
+    int scale_log2;
+    int dy_log2;
+    int dx_log2;
+    clconv_overflow overflow; /* default CLCONV_SATURATE */
+
+    /* Every buffer offset given later is a multiple of this many bytes: a
+     * power of two from the size of the element to 4096; default 16. */
+    size_t alignment;
+} clconv_desc;
+
+CLCONV_API void clconv_desc_init(clconv_desc *desc);
+
+/* CLCONV_OK, or CLCONV_INVALID_ARGUMENT with the field and its range in
+ * clconv_last_error(). */
+CLCONV_API clconv_status clconv_desc_validate(const clconv_desc *desc);
+
+/* Height and width of y and dy. */
+CLCONV_API clconv_status clconv_desc_output_shape(const clconv_desc *desc,
+                                                  int64_t *p, int64_t *q);
+
+/*
+ * Problem strings, such as n64c128h28w28k128r3s3p1_nhwc: the sizes, then
+ * what differs from the defaults. After the sizes: u2 or u2x1 (stride),
+ * p1, p1x2 (height x width) or p1x0x2x0 (top x bottom x left x right),
+ * d2 or d2x1 (dilation), g4 (groups); then, each after an underscore:
+ * nhwc, fp32, x16 w16 dy16 dw16 db16 dx16 (fp16 tensors), scale0 (scale_log2),
+ * dylog3, dxlog10, inf (overflow), align4.
+ *
+ * clconv_desc_format writes at most size bytes, always terminated, and
+ * returns the length that the whole string has, as snprintf does.
+ */
+CLCONV_API clconv_status clconv_desc_parse(const char *text, clconv_desc *desc);
+CLCONV_API size_t clconv_desc_format(const clconv_desc *desc, char *text,
+                                     size_t size);
+
+/* ---- Context: one per cl_context and device -------------------------- */
+
+typedef struct clconv_context clconv_context;
+
+typedef enum clconv_log_level {
+    CLCONV_LOG_WARNING = 0,
+    CLCONV_LOG_INFO = 1
+} clconv_log_level;
+
+/* Called from whichever thread is inside libclconv; must not call back. */
+typedef void (*clconv_log_fn)(clconv_log_level level, const char *message,
+                              void *user);
+
+typedef struct clconv_context_options {
+    size_t struct_size; /* set by clconv_context_options_init() */
+    clconv_log_fn log;  /* NULL: no log */
+    void *log_user;
+    /* Where compiled programs are kept. NULL: $CLCONV_CACHE_DIR, else
+     * $XDG_CACHE_HOME/clconv, else ~/.cache/clconv. "": memory only. A
+     * directory that cannot be written means memory only, with a warning. */
+    const char *cache_dir;
+    /* For tests: act as if the device had this matrix unit and compute its
+     * products in plain OpenCL C, such as "mma_m16n8k16". NULL: none. */
+    const char *emulate_unit;
+} clconv_context_options;
+
+CLCONV_API void clconv_context_options_init(clconv_context_options *options);
+
+/*
+ * Reads the environment and the device once. options may be NULL. The
+ * context retains cl_ctx and is shared freely between threads.
+ * Errors: INVALID_ARGUMENT (device not in cl_ctx), UNSUPPORTED (no
+ * compiler, big-endian device), OPENCL_ERROR, OUT_OF_MEMORY.
+ */
+CLCONV_API clconv_status clconv_context_create(
+    cl_context cl_ctx, cl_device_id device,
+    const clconv_context_options *options, clconv_context **out);
+CLCONV_API void clconv_context_retain(clconv_context *context);
+CLCONV_API void clconv_context_release(clconv_context *context); /* NULL: no-op */
+
+/* ---- Plan: the kernels for one description --------------------------- */
+
+typedef struct clconv_plan clconv_plan;
+
+/* What a plan can compute, a mask. */
+typedef enum clconv_op {
+    CLCONV_OP_DW = 1,
+    CLCONV_OP_DB = 2,
+    CLCONV_OP_DX = 4,
+    CLCONV_OP_BACKWARD = 7,
+    CLCONV_OP_FORWARD = 8 /* unsupported in 0.1 */
+} clconv_op;
+
+typedef enum clconv_plan_mode {
+    CLCONV_PLAN_DEFAULT = 0, /* the best plan known without measuring */
+    CLCONV_PLAN_TUNED = 1,   /* a measured record only: unsupported in 0.1 */
+    CLCONV_PLAN_FIND = 2     /* measure now: unsupported in 0.1 */
+} clconv_plan_mode;
+
+typedef struct clconv_plan_options {
+    size_t struct_size; /* set by clconv_plan_options_init() */
+    clconv_plan_mode mode;
+    /* Bytes of workspace that a plan may need; default SIZE_MAX: as much as
+     * the device allocates in one buffer. */
+    size_t max_workspace;
+    /* A plan string as clconv_plan_explain() prints it, whole or in part:
+     * kernels separated by ';', such as
+     * "bwd_data_generic;bwd_weight_generic:cast=separate". What it leaves
+     * open is chosen as for NULL. */
+    const char *plan;
+} clconv_plan_options;
+
+CLCONV_API void clconv_plan_options_init(clconv_plan_options *options);
+
+/*
+ * Chooses kernels for the outputs in ops (a mask of clconv_op) and compiles
+ * them, or takes them from the cache. options may be NULL.
+ * Errors: INVALID_ARGUMENT (description, ops, plan string), UNSUPPORTED (no
+ * kernel covers this problem within max_workspace; forward, tuned, find,
+ * dynamic scale), BUILD_FAILED (with the compiler's first lines),
+ * OPENCL_ERROR, OUT_OF_MEMORY.
+ */
+CLCONV_API clconv_status clconv_plan_create(clconv_context *context,
+                                            const clconv_desc *desc,
+                                            unsigned ops,
+                                            const clconv_plan_options *options,
+                                            clconv_plan **out);
+CLCONV_API void clconv_plan_retain(clconv_plan *plan);
+CLCONV_API void clconv_plan_release(clconv_plan *plan); /* NULL: no-op */
+
+/* Bytes that clconv_backward_args.workspace must have, for desc.n images. */
+CLCONV_API clconv_status clconv_plan_workspace_size(const clconv_plan *plan,
+                                                    size_t *bytes);
+
+/*
+ * A text for people: the problem, each kernel with its values and why it was
+ * chosen, launches, workspace, where the program came from. Its line
+ * "plan: ..." holds the string for clconv_plan_options.plan. Writes at most
+ * size bytes, always terminated; *needed (may be NULL) gets the whole length
+ * with the terminator.
+ */
+CLCONV_API clconv_status clconv_plan_explain(const clconv_plan *plan, char *text,
+                                             size_t size, size_t *needed);
+
+/* ---- Enqueue ---------------------------------------------------------- */
+
+/* A tensor: its first element lies offset bytes into mem. */
+typedef struct clconv_buffer {
+    cl_mem mem; /* NULL: not wanted, or not given */
+    size_t offset;
+} clconv_buffer;
+
+typedef struct clconv_backward_args {
+    size_t struct_size; /* set by clconv_backward_args_init() */
+    int64_t batch;      /* images in this call, 0 to desc.n; init: -1 = desc.n */
+
+    /* Inputs. x is read for dW only, w for dX only. */
+    clconv_buffer x, w, dy;
+
+    /* Outputs: out = beta * out + gradient, for any finite beta; 0 (the
+     * default) never reads. An unwanted one is left {NULL, 0}; one that the
+     * plan was not created for is an error. No output may overlap another
+     * tensor. */
+    clconv_buffer dw, db, dx;
+    float beta_w, beta_b, beta_x;
+
+    /* At least clconv_plan_workspace_size() bytes, offset a multiple of 256.
+     * {NULL, 0}: allocated for this call. Contents need not be kept; two
+     * calls that may run at the same time need two. */
+    clconv_buffer workspace;
+
+    /* sizeof(clconv_report) bytes, offset a multiple of 8: counts are ADDED,
+     * so clear it first and read it whenever that suits. {NULL, 0}: none. */
+    clconv_buffer report;
+} clconv_backward_args;
+
+CLCONV_API void clconv_backward_args_init(clconv_backward_args *args);
+
+/*
+ * Enqueues the gradients of one convolution on an in-order or out-of-order
+ * queue. Waits for the events in wait_list; *event (may be NULL) completes
+ * when every output is written. Never blocks, never compiles. Shared freely
+ * between threads. Same plan, device, driver and data: same bits.
+ * With batch 0, dW and db become beta * old (0 if beta is 0) and the event
+ * completes.
+ * Errors: INVALID_ARGUMENT (before anything is enqueued), OPENCL_ERROR or
+ * OUT_OF_MEMORY (outputs are then undefined, and the message says so).
+ */
+CLCONV_API clconv_status clconv_enqueue_backward(
+    clconv_plan *plan, cl_command_queue queue, const clconv_backward_args *args,
+    cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
+    cl_event *event);
+
+/* ---- Report: what the casts did, counted on the device ---------------- */
+
+/* Elements of one tensor. A cast tensor counts what its cast did; a tensor
+ * that is fp16 already, or is not cast, counts what it holds. */
+typedef struct clconv_counts {
+    uint64_t nonzero;   /* neither 0 nor NaN before rounding */
+    uint64_t zeroed;    /* of those, 0 after rounding: lost */
+    uint64_t subnormal; /* fp16 subnormal after rounding: fewer bits */
+    uint64_t saturated; /* finite, beyond fp16's range: +-65504 or Inf */
+    uint64_t nan;
+    uint64_t inf; /* infinite before rounding */
+} clconv_counts;
+
+/* Layout of the report buffer. An output is counted if it is fp16. */
+typedef struct clconv_report {
+    clconv_counts dy, x, w;
+    clconv_counts dw, db, dx;
+} clconv_report;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

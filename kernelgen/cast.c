@@ -1,0 +1,528 @@
+/*
+ * The cast: reads each element of dY, X or W once; writes its fp16 copy,
+ * counts what rounding did and, of dY, sums dbias from the values before
+ * rounding. Every step is optional, so this is also what counts a tensor that
+ * needs no copy and what sums the dbias of an fp16 or fp32 plan.
+ *
+ *     flat (no dbias): a work-group takes chunk elements;
+ *         its work-items take vectors i, i + lws, ... of them
+ *     planes (dbias, NCHW): a unit is a plane [p][q] of one image and channel,
+ *         or a part of chunk elements of one; a work-group takes a unit, or
+ *         as many small ones as a chunk holds
+ *     pixels (dbias, NHWC): a work-group takes rows [k] of consecutive
+ *         pixels; a work-item takes vectors i, i + lws, ... of every row
+ *     bias: one work-item a channel sums the partial sums of planes or pixels
+ *
+ * Partial sums of dbias (scratch, fp32): planes[unit], pixels[group][k]. No
+ * chain of additions is longer than about a thousand, so that the error of a
+ * dbias over 10^6 elements stays near fp32's own.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "counts.h"
+#include "entry.h"
+#include "kernel.h"
+#include "operand.h"
+#include "output.h"
+#include "sizes.h"
+
+enum { VEC, LWS, CHUNK, PARAMS };
+
+static const clconv_param params[PARAMS] = {
+    [VEC] = {"vec", CLCONV_VALUES(16, 4, 1), "elements of a vector"},
+    [LWS] = {"lws", CLCONV_VALUES(1, 64, 256), "work-items of a group"},
+    [CHUNK] = {"chunk", CLCONV_VALUES(16384, 4096, 65536),
+               "elements of a work-group"},
+};
+
+/* Work-items of a group of the last pass; each sums one channel. */
+#define BIAS_LWS_GPU 64
+/* A work-group takes at least so many pixels, which bounds the scratch to a
+ * sixteenth of the tensor. */
+#define MIN_PIXELS 16
+
+static bool covers(const clconv_problem *p, const clconv_device *d)
+{
+    (void)p;
+    (void)d;
+    return true;
+}
+
+static void defaults(const clconv_problem *p, const clconv_device *d,
+                     int *values)
+{
+    (void)p;
+    clconv_param_first(params, PARAMS, values);
+    if (d->is_cpu)
+        return;
+    values[VEC] = 4;
+    values[LWS] = d->max_work_group >= 256 ? 256 : 1;
+}
+
+static bool legal(const clconv_task *t)
+{
+    size_t lws = (size_t)t->values[LWS];
+    return lws <= t->device->max_work_group &&
+           (lws == 1 || lws * sizeof(float) <= t->device->local_memory);
+}
+
+static unsigned wants_copies(const clconv_task *t)
+{
+    (void)t;
+    return 0;
+}
+
+/* ---- Geometry --------------------------------------------------------- */
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static int64_t max64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Partial sums of dbias, and work-groups that make them. The emitted text
+ * repeats this arithmetic. */
+static int64_t partial_sums(const clconv_task *t, int64_t batch,
+                            int64_t *groups)
+{
+    const clconv_problem *p = t->problem;
+    int64_t chunk = t->values[CHUNK];
+    if (p->layout == CLCONV_NHWC) {
+        int64_t pixels = max64(MIN_PIXELS, chunk / p->k);
+        *groups = divide_up(batch * p->p * p->q, pixels);
+        return *groups * p->k;
+    }
+    int64_t plane = p->p * p->q;
+    int64_t units = batch * p->k * divide_up(plane, chunk);
+    *groups = divide_up(units, max64(1, chunk / plane));
+    return units;
+}
+
+static size_t scratch(const clconv_task *t)
+{
+    int64_t groups;
+    if (!t->bias)
+        return 0;
+    return (size_t)partial_sums(t, t->problem->n, &groups) * sizeof(float);
+}
+
+/* What a copy of the tensor, and dbias, are good for. */
+static unsigned serves(const clconv_task *t)
+{
+    static const unsigned copy_serves[] = {
+        [CLCONV_DY] = CLCONV_OP_DW | CLCONV_OP_DX,
+        [CLCONV_X] = CLCONV_OP_DW,
+        [CLCONV_W] = CLCONV_OP_DX,
+    };
+    return (t->copies ? copy_serves[t->tensor] : 0) |
+           (t->bias ? (unsigned)CLCONV_OP_DB : 0);
+}
+
+static int64_t elements_of(const clconv_task *t, int64_t batch)
+{
+    const clconv_problem *p = t->problem;
+    if (t->tensor == CLCONV_DY)
+        return batch * p->k * p->p * p->q;
+    if (t->tensor == CLCONV_X)
+        return batch * p->c * p->h * p->w;
+    return clconv_problem_elements(p, CLCONV_W);
+}
+
+static clconv_pass read_pass(const clconv_task *t, int64_t batch)
+{
+    clconv_pass pass = {.counts = true, .serves = serves(t)};
+    int64_t groups;
+    clconv_entry_arg(&pass, CLCONV_ARG_TENSOR, t->tensor);
+    if (t->copies)
+        clconv_entry_arg(&pass, CLCONV_ARG_COPY, t->tensor);
+    clconv_entry_arg(&pass, CLCONV_ARG_COUNTS, t->tensor);
+    if (t->bias) {
+        pass.entry = t->problem->layout == CLCONV_NCHW ? "cast_planes"
+                                                       : "cast_pixels";
+        partial_sums(t, batch, &groups);
+        clconv_entry_arg(&pass, CLCONV_ARG_SCRATCH, CLCONV_DY);
+        clconv_entry_arg(&pass, CLCONV_ARG_SIZES, CLCONV_DY);
+    } else {
+        pass.entry = "cast_flat";
+        groups = divide_up(elements_of(t, batch), t->values[CHUNK]);
+        clconv_entry_arg(&pass, CLCONV_ARG_ELEMENTS, t->tensor);
+    }
+    pass.groups = (size_t)groups;
+    pass.local = (size_t)t->values[LWS];
+    return pass;
+}
+
+static clconv_pass bias_pass(const clconv_task *t)
+{
+    clconv_pass pass = {.entry = "cast_bias", .serves = CLCONV_OP_DB};
+    pass.local = t->values[LWS] > 1 ? BIAS_LWS_GPU : 1;
+    pass.groups = (size_t)divide_up(t->problem->k, (int64_t)pass.local);
+    clconv_entry_arg(&pass, CLCONV_ARG_SCRATCH, CLCONV_DB);
+    clconv_entry_arg(&pass, CLCONV_ARG_TENSOR, CLCONV_DB);
+    clconv_entry_arg(&pass, CLCONV_ARG_BETA, CLCONV_DB);
+    if (clconv_output_is_counted(t->problem, CLCONV_DB))
+        clconv_entry_arg(&pass, CLCONV_ARG_COUNTS, CLCONV_DB);
+    clconv_entry_arg(&pass, CLCONV_ARG_SIZES, CLCONV_DB);
+    return pass;
+}
+
+static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
+{
+    out[0] = read_pass(t, batch);
+    if (!t->bias)
+        return 1;
+    out[1] = bias_pass(t);
+    return 2;
+}
+
+/* ---- The element ------------------------------------------------------ */
+
+/* Declares a count and how the loops' classes add to it. Vectors compare to
+ * -1 where true, scalars to 1. */
+static void emit_add_counts(clconv_emit *e, const clconv_task *t, int width)
+{
+    bool rounds = clconv_problem_casts(t->problem, t->tensor) ||
+                  t->problem->type[t->tensor] == CLCONV_F16;
+    clconv_counts_emit_classes(e, t->problem, t->tensor);
+    clconv_emit_set_text(e, "add", width > 1 ? "-=" : "+=");
+    clconv_emit_line(e, "seen->nonzero $add nonzero;");
+    if (rounds) {
+        clconv_emit_line(e, "seen->zeroed $add zeroed;");
+        clconv_emit_line(e, "seen->subnormal $add subnormal;");
+        clconv_emit_line(e, "seen->saturated $add saturated;");
+    }
+    clconv_emit_line(e, "seen->nan $add is_nan;");
+    clconv_emit_line(e, "seen->inf $add is_inf;");
+}
+
+/* The counts of the elements that one lane of a vector has seen. */
+static void emit_seen(clconv_emit *e, const clconv_task *t, int width)
+{
+    clconv_operand_set_width(e, width);
+    clconv_emit_line(e, "typedef struct {");
+    clconv_emit_line(e, "    $int nonzero, zeroed, subnormal, saturated, nan, "
+                        "inf;");
+    clconv_emit_line(e, "} seen${vn}_t;");
+    clconv_emit_blank(e);
+    clconv_emit_open(e, "void count$vn(seen${vn}_t *seen, "
+                        "$float before, $float after)");
+    emit_add_counts(e, t, width);
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* Adds what all lanes have seen to the work-item's tally. */
+static void emit_fold(clconv_emit *e, int width)
+{
+    clconv_operand_set_width(e, width);
+    clconv_emit_open(e, "void fold$vn(counts_t *tally, const seen${vn}_t *seen)");
+    clconv_emit_line(e, "tally->nonzero += (uint)isum$vn(seen->nonzero);");
+    clconv_emit_line(e, "tally->zeroed += (uint)isum$vn(seen->zeroed);");
+    clconv_emit_line(e, "tally->subnormal += (uint)isum$vn(seen->subnormal);");
+    clconv_emit_line(e, "tally->saturated += (uint)isum$vn(seen->saturated);");
+    clconv_emit_line(e, "tally->nan += (uint)isum$vn(seen->nan);");
+    clconv_emit_line(e, "tally->inf += (uint)isum$vn(seen->inf);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* Casts one vector and returns it as it was. */
+static void emit_cast(clconv_emit *e, const clconv_task *t, int width)
+{
+    bool casts = clconv_problem_casts(t->problem, t->tensor);
+    clconv_operand_emit_read(e, t->problem, t->tensor, width);
+    if (casts)
+        clconv_operand_emit_round(e, t->problem, t->tensor, width);
+    emit_seen(e, t, width);
+    emit_fold(e, width);
+    clconv_operand_set_width(e, width);
+    clconv_emit_open(e, "$float cast$vn($parameters, long i, int counting, "
+                        "seen${vn}_t *seen)");
+    clconv_emit_line(e, "$float before = read_$tensor$vn(in, i);");
+    clconv_emit_line(e, casts ? "$float after = round_$tensor$vn(before);"
+                              : "$float after = before;");
+    clconv_emit_line(e, "if (counting)");
+    clconv_emit_line(e, "    count$vn(seen, before, after);");
+    if (t->copies)
+        clconv_emit_line(e, width > 1 ? "vstore_half$vn(after, 0, out + i);"
+                                      : "vstore_half(after, i, out);");
+    clconv_emit_line(e, "return before;");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* $parameters of the functions that cast, $arguments for their calls: the
+ * tensor and, where one is written, its copy. */
+static void set_parameters(clconv_emit *e, const clconv_task *t)
+{
+    bool half_type = t->problem->type[t->tensor] == CLCONV_F16;
+    const char *parameters = "__global const float *in";
+    const char *arguments = "dy";
+    static const char *const with_copy[] = {
+        [CLCONV_DY] = "dy, dy_copy", [CLCONV_X] = "x, x_copy",
+        [CLCONV_W] = "w, w_copy",
+    };
+    if (half_type)
+        parameters = "__global const half *in";
+    if (t->copies)
+        parameters = "__global const float *in, __global half *out";
+    arguments = t->copies ? with_copy[t->tensor]
+                          : clconv_tensor_name(t->tensor);
+    clconv_emit_set_text(e, "parameters", parameters);
+    clconv_emit_set_text(e, "arguments", arguments);
+    clconv_emit_set_text(e, "tensor", clconv_tensor_name(t->tensor));
+}
+
+/* ---- A range of consecutive elements ---------------------------------- */
+
+/* One loop of cast_range: steps of width elements from $from to $to. */
+static void emit_range_loop(clconv_emit *e, int width)
+{
+    clconv_operand_set_width(e, width);
+    clconv_emit_set(e, "width", width);
+    clconv_emit_set(e, "past", width - 1);
+    clconv_emit_line(e, "seen${vn}_t seen$vn = { 0 };");
+    clconv_emit_line(e, "$float sum$vn = 0.0f;");
+    clconv_emit_line(e, "for (; i + $past < end; i += $lws * $width)");
+    clconv_emit_line(e, "    sum$vn += cast$vn($in, i, counting, &seen$vn);");
+    clconv_emit_line(e, "if (counting)");
+    clconv_emit_line(e, "    fold$vn(tally, &seen$vn);");
+}
+
+/* Casts [begin, end) by all work-items and returns the sum of this one's
+ * elements. */
+static void emit_range(clconv_emit *e, const clconv_task *t)
+{
+    int vec = t->values[VEC];
+    clconv_emit_set_text(e, "in", t->copies ? "in, out" : "in");
+    clconv_emit_line(e, "float cast_range($parameters, long begin, long end,");
+    clconv_emit_open(e, "    int counting, counts_t *tally)");
+    clconv_emit_line(e, "long i = begin + get_local_id(0) * $vec;");
+    emit_range_loop(e, vec);
+    if (vec > 1) {
+        clconv_emit_line(e, "i = begin + (end - begin) / $vec * $vec + "
+                            "get_local_id(0);");
+        emit_range_loop(e, 1);
+        clconv_operand_set_width(e, vec);
+        clconv_emit_line(e, "return fsum$vn(sum$vn) + sum;");
+    } else {
+        clconv_emit_line(e, "return sum;");
+    }
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+static void emit_begin(clconv_emit *e)
+{
+    clconv_emit_line(e, "int counting = ${tensor}_counts != 0;");
+    clconv_emit_line(e, "counts_t tally = { 0 };");
+}
+
+static void emit_flat(clconv_emit *e, const clconv_task *t)
+{
+    clconv_pass pass = read_pass(t, t->problem->n);
+    emit_range(e, t);
+    clconv_entry_open(e, t, &pass, NULL);
+    emit_begin(e);
+    clconv_emit_line(e, "long begin = (long)get_group_id(0) * $chunk;");
+    clconv_emit_line(e, "long end = min(begin + $chunk, elements);");
+    clconv_emit_line(e, "cast_range($arguments, begin, end, counting, "
+                        "&tally);");
+    clconv_emit_line(e, "counts_flush(${tensor}_counts, &tally);");
+    clconv_emit_close(e);
+}
+
+/* ---- dbias: planes and pixels ----------------------------------------- */
+
+/* One unit of a group: sum becomes scratch[unit]. */
+static void emit_unit(clconv_emit *e, const clconv_task *t)
+{
+    clconv_emit_line(e, "long begin = unit / parts * plane + unit % parts * "
+                        "$chunk;");
+    clconv_emit_line(e, "long end = min(begin + $chunk, "
+                        "(unit / parts + 1) * plane);");
+    clconv_emit_line(e, "float sum = cast_range($arguments, begin, end, "
+                        "counting, &tally);");
+    if (t->values[LWS] > 1) {
+        clconv_emit_line(e, "sum = reduce_sum(sums, sum);");
+        clconv_emit_line(e, "if (get_local_id(0) == 0)");
+        clconv_emit_line(e, "    scratch[unit] = sum;");
+    } else {
+        clconv_emit_line(e, "scratch[unit] = sum;");
+    }
+}
+
+static void emit_planes(clconv_emit *e, const clconv_task *t)
+{
+    clconv_pass pass = read_pass(t, t->problem->n);
+    if (t->values[LWS] > 1)
+        clconv_emit_part(e, "reduce");
+    emit_range(e, t);
+    clconv_entry_open(e, t, &pass, NULL);
+    if (t->values[LWS] > 1)
+        clconv_emit_line(e, "__local float sums[$lws];");
+    emit_begin(e);
+    clconv_emit_line(e, "long plane = (long)sizes.p * sizes.q;");
+    clconv_emit_line(e, "long parts = (plane + $chunk - 1) / $chunk;");
+    clconv_emit_line(e, "long units = (long)sizes.n * sizes.k * parts;");
+    clconv_emit_line(e, "long share = max(1L, $chunk / plane);");
+    clconv_emit_line(e, "long unit = (long)get_group_id(0) * share;");
+    clconv_emit_line(e, "long last = min(unit + share, units);");
+    clconv_emit_open(e, "for (; unit < last; ++unit)");
+    emit_unit(e, t);
+    clconv_emit_close(e);
+    clconv_emit_line(e, "counts_flush(${tensor}_counts, &tally);");
+    clconv_emit_close(e);
+}
+
+/* Casts a column of the rows of some pixels, width channels wide from k, and
+ * sums it; the sums of 256 pixels each are added to the total. */
+static void emit_column(clconv_emit *e, const clconv_task *t, int width)
+{
+    clconv_operand_set_width(e, width);
+    clconv_emit_set_text(e, "in", t->copies ? "in, out" : "in");
+    clconv_emit_line(e, "$float cast_column$vn($parameters, long i, int rows, "
+                        "int channels,");
+    clconv_emit_open(e, "    int counting, counts_t *tally)");
+    clconv_emit_line(e, "seen${vn}_t seen = { 0 };");
+    clconv_emit_line(e, "$float total = 0.0f;");
+    clconv_emit_open(e, "while (rows > 0)");
+    clconv_emit_line(e, "$float sum = 0.0f;");
+    clconv_emit_line(e, "int block = min(rows, 256);");
+    clconv_emit_line(e, "rows -= block;");
+    clconv_emit_line(e, "for (; block > 0; --block, i += channels)");
+    clconv_emit_line(e, "    sum += cast$vn($in, i, counting, &seen);");
+    clconv_emit_line(e, "total += sum;");
+    clconv_emit_close(e);
+    clconv_emit_line(e, "if (counting)");
+    clconv_emit_line(e, "    fold$vn(tally, &seen);");
+    clconv_emit_line(e, "return total;");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* The columns of width channels from k on that are whole. */
+static void emit_columns(clconv_emit *e, int width)
+{
+    clconv_operand_set_width(e, width);
+    clconv_emit_set(e, "width", width);
+    clconv_emit_set(e, "past", width - 1);
+    clconv_emit_open(e, "for (; k + $past < sizes.k; k += $lws * $width)");
+    clconv_emit_line(e, "$float sum = cast_column$vn($arguments, "
+                        "first * sizes.k + k, rows, sizes.k, counting, "
+                        "&tally);");
+    clconv_emit_line(e, width > 1 ? "vstore$vn(sum, 0, sums + k);"
+                                  : "sums[k] = sum;");
+    clconv_emit_close(e);
+}
+
+static void emit_pixels(clconv_emit *e, const clconv_task *t)
+{
+    int vec = t->values[VEC];
+    clconv_pass pass = read_pass(t, t->problem->n);
+    clconv_emit_set(e, "min_pixels", MIN_PIXELS);
+    emit_column(e, t, 1);
+    if (vec > 1)
+        emit_column(e, t, vec);
+    clconv_entry_open(e, t, &pass, NULL);
+    emit_begin(e);
+    clconv_emit_line(e, "long pixels = (long)sizes.n * sizes.p * sizes.q;");
+    clconv_emit_line(e, "int share = max($min_pixels, $chunk / sizes.k);");
+    clconv_emit_line(e, "long first = (long)get_group_id(0) * share;");
+    clconv_emit_line(e, "int rows = (int)min((long)share, pixels - first);");
+    clconv_emit_line(e, "__global float *sums = scratch + "
+                        "(long)get_group_id(0) * sizes.k;");
+    clconv_emit_line(e, "int k = (int)get_local_id(0) * $vec;");
+    emit_columns(e, vec);
+    if (vec > 1) {
+        clconv_emit_line(e, "k = sizes.k / $vec * $vec + "
+                            "(int)get_local_id(0);");
+        emit_columns(e, 1);
+    }
+    clconv_emit_line(e, "counts_flush(${tensor}_counts, &tally);");
+    clconv_emit_close(e);
+}
+
+/* ---- dbias: the last sum ---------------------------------------------- */
+
+/* count partial sums of channel k, the i-th at $partial. */
+static void emit_partials(clconv_emit *e, const clconv_task *t)
+{
+    if (t->problem->layout == CLCONV_NHWC) {
+        clconv_emit_line(e, "long pixels = (long)sizes.n * sizes.p * sizes.q;");
+        clconv_emit_line(e, "long share = max($min_pixels, $chunk / sizes.k);");
+        clconv_emit_line(e, "long count = (pixels + share - 1) / share;");
+        clconv_emit_set_text(e, "partial", "i * sizes.k + k");
+    } else {
+        clconv_emit_line(e, "long plane = (long)sizes.p * sizes.q;");
+        clconv_emit_line(e, "long parts = (plane + $chunk - 1) / $chunk;");
+        clconv_emit_line(e, "long count = sizes.n * parts;");
+        clconv_emit_set_text(e, "partial", "(i / parts * sizes.k + k) * parts "
+                                           "+ i % parts");
+    }
+}
+
+/* Sums of 64 partial sums each are added to the total. */
+static void emit_bias(clconv_emit *e, const clconv_task *t)
+{
+    clconv_pass pass = bias_pass(t);
+    clconv_output_emit_store(e, t->problem, CLCONV_DB, 1);
+    clconv_entry_open(e, t, &pass, NULL);
+    clconv_emit_line(e, "int k = (int)get_global_id(0);");
+    clconv_emit_line(e, "if (k >= sizes.k)");
+    clconv_emit_line(e, "    return;");
+    clconv_output_emit_tally(e, t->problem, CLCONV_DB);
+    emit_partials(e, t);
+    clconv_emit_line(e, "float total = 0.0f;");
+    clconv_emit_open(e, "for (long i = 0; i < count;)");
+    clconv_emit_line(e, "float sum = 0.0f;");
+    clconv_emit_line(e, "long end = min(count, i + 64);");
+    clconv_emit_line(e, "for (; i < end; ++i)");
+    clconv_emit_line(e, "    sum += scratch[$partial];");
+    clconv_emit_line(e, "total += sum;");
+    clconv_emit_close(e);
+    clconv_emit_line(e, "store_db(db, k, total, beta$tally);");
+    clconv_output_emit_flush(e, t->problem, CLCONV_DB);
+    clconv_emit_close(e);
+}
+
+static void emit(clconv_emit *e, const clconv_task *t)
+{
+    clconv_emit_part(e, "counts");
+    clconv_emit_part(e, "lanes");
+    set_parameters(e, t);
+    emit_cast(e, t, 1);
+    if (t->values[VEC] > 1)
+        emit_cast(e, t, t->values[VEC]);
+    if (!t->bias) {
+        emit_flat(e, t);
+        return;
+    }
+    clconv_sizes_emit(e);
+    if (t->problem->layout == CLCONV_NCHW)
+        emit_planes(e, t);
+    else
+        emit_pixels(e, t);
+    clconv_emit_blank(e);
+    emit_bias(e, t);
+}
+
+const clconv_kernel clconv_cast = {
+    .name = "cast",
+    .role = CLCONV_ROLE_CAST,
+    .revision = 1,
+    .summary = "rounds an operand to fp16, counts, sums dbias",
+    .params = params,
+    .param_count = PARAMS,
+    .covers = covers,
+    .defaults = defaults,
+    .legal = legal,
+    .wants_copies = wants_copies,
+    .scratch = scratch,
+    .passes = passes,
+    .emit = emit,
+};

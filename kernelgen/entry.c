@@ -1,0 +1,113 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "entry.h"
+
+#include <stdio.h>
+
+#include "operand.h"
+
+void clconv_entry_arg(clconv_pass *pass, clconv_arg_kind kind,
+                      clconv_tensor tensor)
+{
+    pass->args[pass->arg_count++] = (clconv_arg){kind, tensor};
+}
+
+static bool is_pointer(clconv_arg_kind kind)
+{
+    return kind == CLCONV_ARG_TENSOR || kind == CLCONV_ARG_COPY ||
+           kind == CLCONV_ARG_OPERAND || kind == CLCONV_ARG_SCRATCH ||
+           kind == CLCONV_ARG_COUNTS;
+}
+
+/* $name of an argument. */
+static void set_name(clconv_emit *e, const clconv_arg *arg)
+{
+    const char *tensor = clconv_tensor_name(arg->tensor);
+    char name[32];
+    snprintf(name, sizeof name, "%s", tensor);
+    if (arg->kind == CLCONV_ARG_SCRATCH)
+        snprintf(name, sizeof name, "scratch");
+    if (arg->kind == CLCONV_ARG_COPY)
+        snprintf(name, sizeof name, "%s_copy", tensor);
+    if (arg->kind == CLCONV_ARG_COUNTS)
+        snprintf(name, sizeof name, "%s_counts", tensor);
+    clconv_emit_set_text(e, "name", name);
+}
+
+/* $type of what a pointer argument points to. */
+static void set_type(clconv_emit *e, const clconv_task *t,
+                     const clconv_arg *arg)
+{
+    bool half_type = t->problem->type[arg->tensor] == CLCONV_F16;
+    if (arg->kind == CLCONV_ARG_OPERAND)
+        half_type = clconv_operand_is_half(t, arg->tensor);
+    const char *type = half_type ? "half" : "float";
+    if (arg->kind == CLCONV_ARG_COPY)
+        type = "half";
+    if (arg->kind == CLCONV_ARG_SCRATCH)
+        type = "float";
+    if (arg->kind == CLCONV_ARG_COUNTS)
+        type = "uint";
+    bool input = arg->tensor <= CLCONV_W && (arg->kind == CLCONV_ARG_TENSOR ||
+                                             arg->kind == CLCONV_ARG_OPERAND);
+    clconv_emit_set_text(e, "const", input ? "const " : "");
+    clconv_emit_set_text(e, "type", type);
+}
+
+/* The declaration without what follows it, $tail. */
+static const char *declaration(clconv_arg_kind kind)
+{
+    switch (kind) {
+    case CLCONV_ARG_BETA:
+        return "    float beta$tail";
+    case CLCONV_ARG_BATCH:
+        return "    int batch$tail";
+    case CLCONV_ARG_ELEMENTS:
+        return "    long elements$tail";
+    case CLCONV_ARG_SIZES:
+        return "    sizes_t sizes$tail";
+    default:
+        return "    __global $const$type *$name, long ${name}_offset$tail";
+    }
+}
+
+static void emit_arg(clconv_emit *e, const clconv_task *t,
+                     const clconv_arg *arg, bool last)
+{
+    if (is_pointer(arg->kind)) {
+        set_name(e, arg);
+        set_type(e, t, arg);
+    }
+    clconv_emit_set_text(e, "tail", last ? ")" : ",");
+    if (last)
+        clconv_emit_open(e, declaration(arg->kind));
+    else
+        clconv_emit_line(e, declaration(arg->kind));
+}
+
+static void emit_offset(clconv_emit *e, const clconv_arg *arg)
+{
+    if (!is_pointer(arg->kind))
+        return;
+    set_name(e, arg);
+    if (arg->kind == CLCONV_ARG_COUNTS)
+        clconv_emit_line(e, "if ($name)");
+    clconv_emit_line(e, arg->kind == CLCONV_ARG_COUNTS
+                            ? "    $name += ${name}_offset;"
+                            : "$name += ${name}_offset;");
+}
+
+void clconv_entry_open(clconv_emit *e, const clconv_task *t,
+                       const clconv_pass *pass, const char *attribute)
+{
+    clconv_emit_set_text(e, "entry", pass->entry);
+    clconv_emit_line(e, "__kernel");
+    if (attribute)
+        clconv_emit_line(e, attribute);
+    clconv_emit_line(e, "void $entry(");
+    for (int i = 0; i < pass->arg_count; ++i)
+        emit_arg(e, t, &pass->args[i], i == pass->arg_count - 1);
+    for (int i = 0; i < pass->arg_count; ++i)
+        emit_offset(e, &pass->args[i]);
+}

@@ -1,0 +1,52 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "generic.h"
+
+#include "operand.h"
+
+int64_t clconv_generic_divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+void clconv_generic_set_lanes(clconv_emit *e, int width)
+{
+    clconv_emit_set_text(e, "lanes",
+                         width > 1 ? "(int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, "
+                                     "10, 11, 12, 13, 14, 15)"
+                                   : "0");
+}
+
+void clconv_generic_emit_window(clconv_emit *e, const clconv_task *t,
+                                clconv_tensor tensor, int width)
+{
+    clconv_operand_emit_load(e, t, tensor, 1);
+    clconv_emit_open(e, "float window_$tensor(__global const $stored *p, "
+                        "long i, long end)");
+    clconv_emit_line(e, "return i >= 0 && i < end ? load_$tensor(p, i) : 0.0f;");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+    if (width == 1)
+        return;
+    clconv_operand_emit_load(e, t, tensor, width);
+    clconv_emit_open(e, "float16 window_${tensor}16("
+                        "__global const $stored *p, long i, long end)");
+    clconv_emit_line(e, "if (i >= 0 && i + 16 <= end)");
+    clconv_emit_line(e, "    return load_${tensor}16(p, i);");
+    clconv_emit_line(e, "float v[16];");
+    clconv_emit_line(e, "for (int lane = 0; lane < 16; ++lane)");
+    clconv_emit_line(e, "    v[lane] = window_$tensor(p, i + lane, end);");
+    clconv_emit_line(e, "return vload16(0, v);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+void clconv_generic_emit_place(clconv_emit *e, const char *name,
+                               const char *count)
+{
+    clconv_emit_set_text(e, "place", name);
+    clconv_emit_set_text(e, "count", count);
+    clconv_emit_line(e, "int $place = (int)(item % $count);");
+    clconv_emit_line(e, "item /= $count;");
+}

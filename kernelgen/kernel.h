@@ -1,0 +1,122 @@
+/*
+ * The contract of a kernel. One kernel is one .c file and one row of
+ * kernel_table.c; the file holds, in this order: a comment with the loop nest
+ * and the movement of data, params, covers and legal, passes and scratch,
+ * emit helpers in the order of execution, the const struct.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CLCONV_KERNEL_H
+#define CLCONV_KERNEL_H
+
+#include "device.h"
+#include "emit.h"
+#include "param.h"
+#include "problem.h"
+
+/* What a kernel is for. A cast reads each element of one operand once. */
+typedef enum clconv_role {
+    CLCONV_ROLE_CAST,
+    CLCONV_ROLE_BWD_DATA,  /* computes dX */
+    CLCONV_ROLE_BWD_WEIGHT /* computes dW */
+} clconv_role;
+
+/*
+ * One use of a kernel: what all its callbacks are given.
+ *
+ * copies: the operands (bits of DY, X, W) that are read as dense fp16 copies
+ * which a cast wrote before, in the tensor's own layout; for a cast, the bit
+ * of its tensor is set if it writes the copy. An operand without the bit is
+ * read as the caller gave it.
+ */
+typedef struct clconv_task {
+    const clconv_problem *problem;
+    const clconv_device *device;
+    const int *values;    /* one a row of the kernel's params */
+    clconv_tensor tensor; /* a cast's: DY, X or W */
+    unsigned copies;
+    bool bias; /* a cast's, of dY: also sums dbias */
+} clconv_task;
+
+/* An argument of an entry point; what OpenCL C declares for it. */
+typedef enum clconv_arg_kind {
+    /* "__global T *name, long name_offset" in elements of T: */
+    CLCONV_ARG_TENSOR,  /* the caller's tensor */
+    CLCONV_ARG_COPY,    /* the fp16 copy of an operand; T is half */
+    CLCONV_ARG_OPERAND, /* COPY if the task's copies has it, else TENSOR */
+    CLCONV_ARG_SCRATCH, /* this task's workspace; T is float (4 bytes) */
+    /* "__global uint *name, long name_offset" in uints, the pointer NULL if
+     * there is no report: clconv_counts of a tensor, each count two uints,
+     * low first. */
+    CLCONV_ARG_COUNTS,
+    CLCONV_ARG_BETA,     /* "float": beta of an output */
+    CLCONV_ARG_BATCH,    /* "int": images of this call */
+    CLCONV_ARG_ELEMENTS, /* "long": elements of a tensor in this call */
+    CLCONV_ARG_SIZES     /* "sizes_t", see sizes.h */
+} clconv_arg_kind;
+
+typedef struct clconv_arg {
+    clconv_arg_kind kind;
+    clconv_tensor tensor; /* where the kind asks for one */
+} clconv_arg;
+
+#define CLCONV_MAX_ARGS 16
+#define CLCONV_MAX_PASSES 6
+
+/* One launch. Everything is one-dimensional: some devices know no more. */
+typedef struct clconv_pass {
+    const char *entry; /* starts with the kernel's name */
+    clconv_arg args[CLCONV_MAX_ARGS];
+    int arg_count;
+    size_t groups; /* work-groups; 0: nothing to do for this batch */
+    size_t local;  /* work-items of each */
+    unsigned serves; /* clconv_op mask: runs if one of these is wanted */
+    bool counts;     /* runs if a report is wanted, whatever it serves */
+} clconv_pass;
+
+typedef struct clconv_kernel {
+    const char *name; /* also the file's, in records, and of entry points */
+    clconv_role role;
+    int revision; /* bump when the same values come to mean another program */
+    const char *summary;
+    const clconv_param *params;
+    int param_count;
+
+    /* Can this kernel do it at all, with some values? */
+    bool (*covers)(const clconv_problem *p, const clconv_device *d);
+
+    /* Good values without measuring; legal wherever covers() says yes. */
+    void (*defaults)(const clconv_problem *p, const clconv_device *d,
+                     int *values);
+
+    /* Do these values fit registers, local memory, work-group? */
+    bool (*legal)(const clconv_task *t);
+
+    /* The operands (bits) that these values want as fp16 copies; the planner
+     * grants the ones that the problem casts at all. */
+    unsigned (*wants_copies)(const clconv_task *t);
+
+    /* Bytes of its own workspace, for the problem's n images. */
+    size_t (*scratch)(const clconv_task *t);
+
+    /* The launches for a call with batch images, in order; returns their
+     * number. The number, entries and args do not depend on the batch. */
+    int (*passes)(const clconv_task *t, int64_t batch, clconv_pass *out);
+
+    /* The source of all entry points. */
+    void (*emit)(clconv_emit *e, const clconv_task *t);
+} clconv_kernel;
+
+/* Order is preference: the planner's default is the first that covers. */
+extern const clconv_kernel *const clconv_kernels[];
+extern const int clconv_kernel_count;
+
+/* NULL if there is none of that name. */
+const clconv_kernel *clconv_kernel_find(const char *name, size_t length);
+
+/* The source of a task, yours to free(); NULL: no memory or a fault of the
+ * kernel's emit, told by *why (a static or the emitter's text, copied). */
+char *clconv_kernel_source(const clconv_kernel *k, const clconv_task *t,
+                           clconv_text *why);
+
+#endif

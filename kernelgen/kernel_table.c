@@ -1,0 +1,56 @@
+/*
+ * The kernels, one row each. Within a role the planner takes the first that
+ * covers the problem: matrix units, then specialised, then generic.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <string.h>
+
+#include "kernel.h"
+
+extern const clconv_kernel clconv_cast;
+extern const clconv_kernel clconv_bwd_data_mma;
+extern const clconv_kernel clconv_bwd_data_tile;
+extern const clconv_kernel clconv_bwd_data_generic;
+extern const clconv_kernel clconv_bwd_weight_mma;
+extern const clconv_kernel clconv_bwd_weight_tile;
+extern const clconv_kernel clconv_bwd_weight_generic;
+
+const clconv_kernel *const clconv_kernels[] = {
+    &clconv_cast,
+    &clconv_bwd_data_mma,
+    &clconv_bwd_data_tile,
+    &clconv_bwd_data_generic,
+    &clconv_bwd_weight_mma,
+    &clconv_bwd_weight_tile,
+    &clconv_bwd_weight_generic,
+};
+
+const int clconv_kernel_count =
+    (int)(sizeof clconv_kernels / sizeof *clconv_kernels);
+
+const clconv_kernel *clconv_kernel_find(const char *name, size_t length)
+{
+    for (int i = 0; i < clconv_kernel_count; ++i)
+        if (strlen(clconv_kernels[i]->name) == length &&
+            memcmp(clconv_kernels[i]->name, name, length) == 0)
+            return clconv_kernels[i];
+    return NULL;
+}
+
+char *clconv_kernel_source(const clconv_kernel *k, const clconv_task *t,
+                           clconv_text *why)
+{
+    clconv_emit *e = clconv_emit_new();
+    if (!e) {
+        clconv_text_puts(why, "out of memory");
+        return NULL;
+    }
+    clconv_param_emit(k->params, k->param_count, t->values, e);
+    k->emit(e, t);
+    char *source = clconv_emit_take(e);
+    if (!source)
+        clconv_text_puts(why, clconv_emit_error(e));
+    clconv_emit_free(e);
+    return source;
+}

@@ -1,0 +1,58 @@
+/*
+ * Emits how an operand (dY, X or W) is read and rounded. Emit the functions
+ * that a source needs once, between functions, then call them in its text:
+ *
+ *     clconv_operand_emit_load(e, t, CLCONV_DY, 16);
+ *     clconv_emit_line(e, "float16 v = load_dy16(dy, dy_offset + i);");
+ *
+ * load_<operand><width>(p, i) returns elements i .. i+width-1 of p, which is
+ * what entry.h declares for a CLCONV_ARG_OPERAND; no suffix for width 1. The
+ * values are what is multiplied: those of the fp16 tensor or copy; an fp32
+ * tensor under mixed math rounded in place to fp16 (a "fused" cast: clipped,
+ * scaled, exactly representable in fp16, so a later store to half is exact);
+ * an fp32 tensor as it is under fp32 math. No alignment beyond the element's.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CLCONV_OPERAND_H
+#define CLCONV_OPERAND_H
+
+#include "kernel.h"
+
+/* Is the operand read as half in this task: an fp16 tensor or a copy? */
+bool clconv_operand_is_half(const clconv_task *t, clconv_tensor tensor);
+
+/* Is it rounded in place as it is read? */
+bool clconv_operand_is_fused(const clconv_task *t, clconv_tensor tensor);
+
+/* float[width] load_<operand>[width](const __global T *p, long i); width is
+ * 1, 2, 4, 8 or 16. Each width once a source. */
+void clconv_operand_emit_load(clconv_emit *e, const clconv_task *t,
+                              clconv_tensor tensor, int width);
+
+/*
+ * float[width] round_<tensor>[width](float[width] v): the fp16 value nearest
+ * to v * 2^(the tensor's cast exponent), as a float. clconv_operand_emit_load
+ * emits it by itself where the load is fused; the cast and the stores of fp16
+ * outputs use it too. NaN and infinities stay what they are.
+ */
+void clconv_operand_emit_round(clconv_emit *e, const clconv_problem *p,
+                               clconv_tensor tensor, int width);
+
+/* float[width] read_<tensor>[width](const __global T *p, long i): the elements
+ * of the caller's tensor as they are stored, widened. Each width once. */
+void clconv_operand_emit_read(clconv_emit *e, const clconv_problem *p,
+                              clconv_tensor tensor, int width);
+
+/* The operands (bits) among mask that the problem rounds to fp16. */
+unsigned clconv_operand_cast_bits(const clconv_problem *p, unsigned mask);
+
+/* Holes $vn ("", "2" ... "16"), $float and $int ("float16", "int16") for a
+ * width, as the emitters here and in output.h use them. */
+void clconv_operand_set_width(clconv_emit *e, int width);
+
+/* Holes $limit, the bits of the largest float that 2^cast_log2 takes to
+ * 65504, and $limit_value, the same in decimal. */
+void clconv_operand_set_limit(clconv_emit *e, int cast_log2);
+
+#endif

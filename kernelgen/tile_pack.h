@@ -1,0 +1,72 @@
+/*
+ * Planes: the copies of dY and X that the tile kernels read. A plane is one
+ * channel of one image, rounded as the operand is multiplied, with zeros all
+ * around, its rows joined end to end so that a vector may run over a row's
+ * end. A tap (r, s) is then one shift for every position of the plane:
+ *
+ *     element (image, channel, row, column) lies at
+ *     image * image_stride + channel * channel_stride
+ *         + start + row * pitch + column
+ *
+ * Planes follow one another image by image or channel by channel. The pack
+ * pass writes each element of the planes of a call, the zeros too.
+ *
+ *     clconv_tile_pack_pass(&planes, batch, &pass);        in passes()
+ *     clconv_tile_pack_emit(e, t, &planes, &pass);         in emit()
+ *     "load_dy_plane(p, i)"                                in the text
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CLCONV_TILE_PACK_H
+#define CLCONV_TILE_PACK_H
+
+#include "kernel.h"
+
+/* Elements of the vectors that all of this is made of. */
+#define CLCONV_TILE_LANES 16
+
+typedef struct clconv_tile_planes {
+    clconv_tensor tensor;            /* DY or X */
+    int64_t channels, rows, columns; /* of one image of the tensor */
+    int64_t pitch;                   /* elements from row to row */
+    int64_t start;                   /* zeros before element (0, 0) */
+    int64_t length;                  /* elements of a plane */
+    int64_t tail; /* zeros that follow the last image's plane */
+    int64_t image_stride, channel_stride; /* elements */
+    int64_t elements;  /* of all planes, with what is read but never used */
+    int64_t offset;    /* of plane 0 in the scratch, in floats */
+    const char *entry; /* of the pack pass */
+    unsigned serves;   /* as in clconv_pass */
+} clconv_tile_planes;
+
+/* a / b rounded up, and a rounded up to a multiple of b; both positive. */
+int64_t clconv_tile_ceil(int64_t a, int64_t b);
+int64_t clconv_tile_align(int64_t a, int64_t b);
+
+/* Are the sides of the padded planes and the filter so small that no size
+ * computed from them can overflow? Ask before anything else. */
+bool clconv_tile_is_small(const clconv_problem *p);
+
+/* Can an int count the elements of a plane, and an int64_t those of all? */
+bool clconv_tile_is_addressable(const clconv_problem *p,
+                                const clconv_tile_planes *planes);
+
+/* Are the planes fp16? They are wherever that is exact. */
+bool clconv_tile_is_half(const clconv_problem *p, clconv_tensor tensor);
+
+/* Floats that the planes take, a multiple of 64 (256 bytes). */
+int64_t clconv_tile_planes_floats(const clconv_problem *p,
+                                  const clconv_tile_planes *planes);
+
+/* Fills *pass: one work-item a plane. */
+void clconv_tile_pack_pass(const clconv_tile_planes *planes, int64_t batch,
+                           clconv_pass *pass);
+
+/* The entry point, and before it the functions
+ *     float16 load_<tensor>_plane(__global const T *p, long i)
+ * and, for the hole $<tensor>_planes, the planes' address in the scratch. */
+void clconv_tile_pack_emit(clconv_emit *e, const clconv_task *t,
+                           const clconv_tile_planes *planes,
+                           const clconv_pass *pass);
+
+#endif

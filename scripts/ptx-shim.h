@@ -1,0 +1,83 @@
+/*
+ * What emitted kernels call of OpenCL C's library, for a compiler that has
+ * none: clang -x cl for NVIDIA's PTX, where NVIDIA's own compiler would bring
+ * it (scripts/check-ptx.sh). It declares the builtins by itself.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#define asm __asm__
+
+#define SHIM static inline __attribute__((overloadable, always_inline))
+
+size_t __attribute__((overloadable)) get_local_id(uint dimension)
+{
+    return dimension == 0 ? __nvvm_read_ptx_sreg_tid_x() : 0;
+}
+
+size_t __attribute__((overloadable)) get_group_id(uint dimension)
+{
+    return dimension == 0 ? __nvvm_read_ptx_sreg_ctaid_x() : 0;
+}
+
+#define barrier(flags) __nvvm_barrier_sync(0)
+
+SHIM int min(int a, int b) { return a < b ? a : b; }
+SHIM int max(int a, int b) { return a > b ? a : b; }
+SHIM int clamp(int v, int low, int high) { return min(max(v, low), high); }
+SHIM int8 min(int8 a, int b) { return a < b ? a : b; }
+SHIM int8 max(int8 a, int b) { return a > b ? a : b; }
+SHIM int8 clamp(int8 v, int low, int high) { return min(max(v, low), high); }
+SHIM int select(int a, int b, int c) { return c ? b : a; }
+SHIM float select(float a, float b, int c) { return c ? b : a; }
+SHIM int8 select(int8 a, int8 b, int8 c) { return c ? b : a; }
+SHIM float8 select(float8 a, float8 b, int8 c) { return c ? b : a; }
+
+SHIM ushort8 vload8(size_t i, const __global ushort *p)
+{
+    p += 8 * i;
+    return (ushort8)(p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7]);
+}
+
+SHIM float8 vload8(size_t i, const __global float *p)
+{
+    p += 8 * i;
+    return (float8)(p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7]);
+}
+
+SHIM float vload_half(size_t i, const __global half *p)
+{
+    return __builtin_load_halff(p + i);
+}
+
+SHIM void vstore_half(float value, size_t i, __global half *p)
+{
+    __builtin_store_halff(value, p + i);
+}
+
+SHIM void vstore_half(float value, size_t i, __local half *p)
+{
+    __builtin_store_halff(value, p + i);
+}
+
+SHIM void vstore_half8(float8 value, size_t i, __local half *p)
+{
+    p += 8 * i;
+    vstore_half(value.s0, 0, p);
+    vstore_half(value.s1, 1, p);
+    vstore_half(value.s2, 2, p);
+    vstore_half(value.s3, 3, p);
+    vstore_half(value.s4, 4, p);
+    vstore_half(value.s5, 5, p);
+    vstore_half(value.s6, 6, p);
+    vstore_half(value.s7, 7, p);
+}
+
+SHIM uint atomic_add(volatile __global uint *p, uint value)
+{
+    uint old;
+    asm volatile("atom.global.add.u32 %0, [%1], %2;"
+                 : "=r"(old) : "l"(p), "r"(value) : "memory");
+    return old;
+}
+
+SHIM uint atomic_inc(volatile __global uint *p) { return atomic_add(p, 1u); }

@@ -1,0 +1,282 @@
+/*
+ * Plans and calls: how the layers meet.
+ *
+ *     description -> problem -> planner: steps -> kernelgen: sources
+ *         -> cl_cache: programs -> cl_launch: kernels
+ *     arguments -> cl_call: checked -> cl_launch: enqueued
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <stdlib.h>
+
+#include "objects.h"
+#include "os.h"
+#include "planner.h"
+
+#define TEXT_OF(x) #x
+#define VERSION_TEXT(major, minor, patch)                                      \
+    TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
+
+const char *clconv_version(void)
+{
+    return VERSION_TEXT(CLCONV_VERSION_MAJOR, CLCONV_VERSION_MINOR,
+                        CLCONV_VERSION_PATCH);
+}
+
+/* ---- Options ----------------------------------------------------------- */
+
+void clconv_plan_options_init(clconv_plan_options *options)
+{
+    if (options)
+        *options = (clconv_plan_options){
+            .struct_size = sizeof *options,
+            .max_workspace = SIZE_MAX,
+        };
+}
+
+void clconv_backward_args_init(clconv_backward_args *args)
+{
+    if (args)
+        *args = (clconv_backward_args){
+            .struct_size = sizeof *args,
+            .batch = -1,
+        };
+}
+
+static clconv_status read_options(const clconv_plan_options *options,
+                                  clconv_plan_options *out)
+{
+    clconv_plan_options_init(out);
+    clconv_status status = CLCONV_OK;
+    if (options)
+        status = clconv_struct_read("options", "clconv_plan_options_init",
+                                    options, out, sizeof *out);
+    if (status != CLCONV_OK)
+        return status;
+    if (out->mode == CLCONV_PLAN_TUNED || out->mode == CLCONV_PLAN_FIND)
+        return clconv_fail(CLCONV_UNSUPPORTED,
+                           "options.mode: tuned plans are not supported yet; "
+                           "use CLCONV_PLAN_DEFAULT");
+    if (out->mode != CLCONV_PLAN_DEFAULT)
+        return clconv_fail(CLCONV_INVALID_ARGUMENT,
+                           "options.mode is %d; it must be a clconv_plan_mode",
+                           (int)out->mode);
+    return CLCONV_OK;
+}
+
+static clconv_status check_ops(unsigned ops)
+{
+    if (ops & CLCONV_OP_FORWARD)
+        return clconv_fail(CLCONV_UNSUPPORTED,
+                           "ops: CLCONV_OP_FORWARD is not supported yet");
+    if (ops == 0 || (ops & ~(unsigned)CLCONV_OP_BACKWARD))
+        return clconv_fail(CLCONV_INVALID_ARGUMENT,
+                           "ops is 0x%x; it must be a mask of CLCONV_OP_DW, "
+                           "CLCONV_OP_DB and CLCONV_OP_DX, not 0",
+                           ops);
+    return CLCONV_OK;
+}
+
+/* ---- Making a plan ----------------------------------------------------- */
+
+static clconv_status make_source(const clconv_plan *plan, int step, char **out)
+{
+    clconv_task task = clconv_step_task(&plan->steps, step, &plan->device);
+    const clconv_kernel *kernel = plan->steps.step[step].kernel;
+    clconv_text why = CLCONV_TEXT_EMPTY;
+    char *source = clconv_kernel_source(kernel, &task, &why);
+    if (!source)
+        clconv_fail(CLCONV_INTERNAL, "kernel %s was not generated: %s",
+                    kernel->name, why.data ? why.data : "no memory");
+    clconv_text_free(&why);
+    if (!source)
+        return CLCONV_INTERNAL;
+    *out = source;
+    return CLCONV_OK;
+}
+
+static clconv_status compile_step(clconv_plan *plan, int step)
+{
+    char *source;
+    clconv_status status = make_source(plan, step, &source);
+    if (status != CLCONV_OK)
+        return status;
+    double start = clconv_os_milliseconds();
+    cl_program program;
+    status = clconv_cache_program(
+        plan->context->cache, plan->steps.step[step].kernel->name, source,
+        &plan->built[step].origin, &program);
+    plan->built[step].milliseconds = clconv_os_milliseconds() - start;
+    free(source);
+    if (status != CLCONV_OK)
+        return status;
+    return clconv_launch_add(plan->launch, step, program);
+}
+
+/* Steps, programs and kernels for the plan's device. */
+static clconv_status compile(clconv_plan *plan, const clconv_problem *problem,
+                             unsigned ops, const clconv_plan_options *options)
+{
+    size_t most = options->max_workspace;
+    if (most > plan->device.max_allocation)
+        most = plan->device.max_allocation;
+    clconv_status status =
+        clconv_planner_choose(problem, &plan->device, ops, most, options->plan,
+                              &plan->steps);
+    if (status == CLCONV_OK)
+        status = clconv_launch_new(plan->context->cl_ctx,
+                                   plan->context->cl_device, &plan->steps,
+                                   &plan->device, &plan->launch);
+    for (int i = 0; status == CLCONV_OK && i < plan->steps.count; ++i)
+        status = compile_step(plan, i);
+    if (status != CLCONV_OK) {
+        clconv_launch_free(plan->launch);
+        plan->launch = NULL;
+    }
+    return status;
+}
+
+/*
+ * Once more without the device's matrix unit, after a build has failed: a
+ * driver may be too old for the unit. If that fails as well, the first
+ * failure is the one to tell. Where the plan string asks for a kernel on the
+ * unit, there is no plan without it.
+ */
+static clconv_status compile_without_unit(clconv_plan *plan,
+                                          const clconv_problem *problem,
+                                          unsigned ops,
+                                          const clconv_plan_options *options)
+{
+    clconv_text first = CLCONV_TEXT_EMPTY;
+    clconv_text_puts(&first, clconv_last_error());
+    const char *unit = clconv_unit_name(plan->device.unit);
+    plan->device.unit = CLCONV_UNIT_NONE;
+    plan->device.unit_emulated = false;
+    clconv_status status = compile(plan, problem, ops, options);
+    if (status == CLCONV_OK)
+        clconv_log_warn(&plan->context->log,
+                        "the plan does without the matrix unit %s: %s", unit,
+                        first.data ? first.data : "a kernel did not build");
+    else
+        status = clconv_fail(CLCONV_BUILD_FAILED, "%s",
+                             first.data ? first.data
+                                        : "a kernel did not build");
+    clconv_text_free(&first);
+    return status;
+}
+
+static clconv_status make_plan(clconv_context *context,
+                               const clconv_problem *problem, unsigned ops,
+                               const clconv_plan_options *options,
+                               clconv_plan **out)
+{
+    clconv_plan *plan = calloc(1, sizeof *plan);
+    if (!plan)
+        return clconv_fail(CLCONV_OUT_OF_MEMORY, "no memory for a plan");
+    atomic_init(&plan->references, 1);
+    plan->context = context;
+    plan->device = context->device;
+    clconv_status status = compile(plan, problem, ops, options);
+    if (status == CLCONV_BUILD_FAILED && plan->device.unit != CLCONV_UNIT_NONE)
+        status = compile_without_unit(plan, problem, ops, options);
+    if (status != CLCONV_OK) {
+        free(plan);
+        return status;
+    }
+    clconv_context_retain(context);
+    *out = plan;
+    return CLCONV_OK;
+}
+
+clconv_status clconv_plan_create(clconv_context *context,
+                                 const clconv_desc *desc, unsigned ops,
+                                 const clconv_plan_options *options,
+                                 clconv_plan **out)
+{
+    if (!context || !out)
+        return clconv_fail(CLCONV_INVALID_ARGUMENT, "%s is NULL",
+                           context ? "out" : "context");
+    clconv_plan_options o;
+    clconv_problem problem;
+    clconv_status status = clconv_context_check(context);
+    if (status == CLCONV_OK)
+        status = check_ops(ops);
+    if (status == CLCONV_OK)
+        status = read_options(options, &o);
+    if (status == CLCONV_OK)
+        status = clconv_problem_init(desc, &problem);
+    if (status == CLCONV_OK)
+        status = make_plan(context, &problem, ops, &o, out);
+    return status;
+}
+
+void clconv_plan_retain(clconv_plan *plan)
+{
+    if (plan)
+        atomic_fetch_add(&plan->references, 1);
+}
+
+void clconv_plan_release(clconv_plan *plan)
+{
+    if (!plan || atomic_fetch_sub(&plan->references, 1) != 1)
+        return;
+    /* A forked child must not touch OpenCL: leave it to the process's end. */
+    if (plan->context->process != clconv_os_process())
+        return;
+    clconv_launch_refresh(plan->launch, plan->context->cache);
+    clconv_launch_free(plan->launch);
+    clconv_context_release(plan->context);
+    free(plan);
+}
+
+/* ---- Using it ---------------------------------------------------------- */
+
+clconv_status clconv_plan_workspace_size(const clconv_plan *plan,
+                                         size_t *bytes)
+{
+    if (!plan || !bytes)
+        return clconv_fail(CLCONV_INVALID_ARGUMENT, "%s is NULL",
+                           plan ? "bytes" : "plan");
+    *bytes = plan->steps.workspace;
+    return CLCONV_OK;
+}
+
+static clconv_status read_args(const clconv_plan *plan,
+                               const clconv_backward_args *args,
+                               clconv_call *out)
+{
+    clconv_backward_args a;
+    clconv_backward_args_init(&a);
+    clconv_status status = clconv_struct_read(
+        "args", "clconv_backward_args_init", args, &a, sizeof a);
+    if (status != CLCONV_OK)
+        return status;
+    return clconv_call_read(plan->context->cl_ctx, &plan->steps, &a, out);
+}
+
+clconv_status clconv_enqueue_backward(clconv_plan *plan,
+                                      cl_command_queue queue,
+                                      const clconv_backward_args *args,
+                                      cl_uint num_events_in_wait_list,
+                                      const cl_event *event_wait_list,
+                                      cl_event *event)
+{
+    if (!plan || !args)
+        return clconv_fail(CLCONV_INVALID_ARGUMENT, "%s is NULL",
+                           plan ? "args" : "plan");
+    const clconv_context *context = plan->context;
+    clconv_call call;
+    clconv_status status = clconv_context_check(context);
+    if (status == CLCONV_OK)
+        status = clconv_call_check_queue(context->cl_ctx, context->cl_device,
+                                         queue);
+    if (status == CLCONV_OK)
+        status = clconv_call_check_wait_list(
+            context->cl_ctx, num_events_in_wait_list, event_wait_list);
+    if (status == CLCONV_OK)
+        status = read_args(plan, args, &call);
+    if (status != CLCONV_OK)
+        return status;
+    return clconv_launch_run(plan->launch, queue, &call,
+                             num_events_in_wait_list, event_wait_list, event);
+}

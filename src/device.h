@@ -1,0 +1,45 @@
+/*
+ * What planner and generator know of a device: plain facts, no OpenCL. The
+ * runtime fills them (cl_query.c); tests and clconv-gen take a preset.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CLCONV_DEVICE_H
+#define CLCONV_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Matrix units that a kernel can be written for; facts in kernelgen/unit.h. */
+typedef enum clconv_unit_id {
+    CLCONV_UNIT_NONE,
+    CLCONV_UNIT_MMA_M16N8K16, /* NVIDIA mma.sync, sm_80 and later */
+    CLCONV_UNITS
+} clconv_unit_id;
+
+typedef struct clconv_device {
+    char name[128];
+    char vendor[128];
+    char platform[128];
+    char driver[128];
+    bool is_cpu;
+    int compute_units;
+    size_t max_work_group; /* work-items */
+    size_t local_memory;   /* bytes a work-group may use */
+    size_t max_allocation; /* bytes of one buffer */
+    bool has_fp16;         /* cl_khr_fp16: half arithmetic */
+    bool has_fp64;
+    int nv_sm;             /* 90 for sm_90; 0: not NVIDIA's compiler */
+    clconv_unit_id unit;
+    bool unit_emulated; /* its products in plain OpenCL C */
+} clconv_device;
+
+/* Facts of a typical device of a kind: "cpu", "gpu", "sm_80", "sm_90".
+ * False if there is no preset of that name. */
+bool clconv_device_preset(const char *name, clconv_device *out);
+
+/* The unit of that name, such as "mma_m16n8k16"; CLCONV_UNITS if unknown. */
+clconv_unit_id clconv_unit_find(const char *name);
+const char *clconv_unit_name(clconv_unit_id unit);
+
+#endif

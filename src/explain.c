@@ -1,0 +1,138 @@
+/*
+ * clconv_plan_explain(): a plan as text for people.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "objects.h"
+
+static void explain_device(const clconv_device *d, clconv_text *out)
+{
+    clconv_text_printf(out, "device: %s / %s (driver %s, %d compute units",
+                       d->platform, d->name, d->driver, d->compute_units);
+    if (d->unit != CLCONV_UNIT_NONE)
+        clconv_text_printf(out, ", unit %s%s", clconv_unit_name(d->unit),
+                           d->unit_emulated ? " emulated" : "");
+    clconv_text_puts(out, ")\n");
+}
+
+/* "dw, db" of an op mask. */
+static void explain_ops(unsigned ops, clconv_text *out)
+{
+    static const char *const names[] = {"dw", "db", "dx"};
+    const char *separator = "";
+    for (unsigned i = 0; i < 3; ++i)
+        if (ops & (1u << i)) {
+            clconv_text_printf(out, "%s%s", separator, names[i]);
+            separator = ", ";
+        }
+}
+
+static void explain_passes(const clconv_plan *plan, int index,
+                           clconv_text *out)
+{
+    clconv_task task = clconv_step_task(&plan->steps, index, &plan->device);
+    clconv_pass pass[CLCONV_MAX_PASSES];
+    int count = plan->steps.step[index].kernel->passes(
+        &task, plan->steps.problem.n, pass);
+    for (int i = 0; i < count; ++i) {
+        clconv_text_printf(out, "    %s: %zu groups of %zu", pass[i].entry,
+                           pass[i].groups, pass[i].local);
+        clconv_text_puts(out, pass[i].serves ? ", for " : "");
+        explain_ops(pass[i].serves, out);
+        clconv_text_puts(out, pass[i].counts ? ", counts" : "");
+        clconv_text_puts(out, "\n");
+    }
+}
+
+static void explain_step(const clconv_plan *plan, int index, clconv_text *out)
+{
+    const clconv_step *step = &plan->steps.step[index];
+    clconv_task task = clconv_step_task(&plan->steps, index, &plan->device);
+    clconv_text_printf(out, "step %d: %s", index + 1, step->kernel->name);
+    if (step->kernel->role == CLCONV_ROLE_CAST)
+        clconv_text_printf(out, " of %s%s%s",
+                           clconv_tensor_name(step->tensor),
+                           step->copies ? ", copied" : "",
+                           step->bias ? ", summed" : "");
+    clconv_text_printf(out, " (%s; program %s, %.1f ms; scratch %zu bytes)\n",
+                       step->why,
+                       clconv_origin_name(plan->built[index].origin),
+                       plan->built[index].milliseconds,
+                       step->kernel->scratch(&task));
+    explain_passes(plan, index, out);
+}
+
+static bool has_copy(const clconv_steps *steps, clconv_tensor tensor)
+{
+    for (int i = 0; i < steps->count; ++i)
+        if (steps->step[i].copies & CLCONV_BIT(tensor))
+            return true;
+    return false;
+}
+
+static void explain_workspace(const clconv_steps *steps, clconv_text *out)
+{
+    clconv_text_printf(out, "workspace: %zu bytes\n", steps->workspace);
+    for (clconv_tensor t = CLCONV_DY; t <= CLCONV_W; ++t)
+        if (has_copy(steps, t))
+            clconv_text_printf(
+                out, "    fp16 copy of %s: %zu bytes at %zu\n",
+                clconv_tensor_name(t),
+                (size_t)clconv_problem_elements(&steps->problem, t) * 2,
+                steps->copy_offset[t]);
+}
+
+static double gflop(const clconv_steps *steps)
+{
+    int gradients = ((steps->ops & CLCONV_OP_DW) != 0) +
+                    ((steps->ops & CLCONV_OP_DX) != 0);
+    return 1e-9 * gradients * clconv_problem_flops(&steps->problem);
+}
+
+static void explain(const clconv_plan *plan, clconv_text *out)
+{
+    const clconv_steps *steps = &plan->steps;
+    clconv_text_puts(out, "problem: ");
+    clconv_problem_format(&steps->problem, out);
+    clconv_text_puts(out, "\ncomputes: ");
+    explain_ops(steps->ops, out);
+    clconv_text_printf(out, " (%.3g GFLOP)\n", gflop(steps));
+    explain_device(&plan->device, out);
+    clconv_text_puts(out, "plan: ");
+    clconv_steps_format(steps, out);
+    clconv_text_puts(out, "\n");
+    for (int i = 0; i < steps->count; ++i)
+        explain_step(plan, i, out);
+    explain_workspace(steps, out);
+    clconv_text_puts(out, "replay: clconv-check --problem \"");
+    clconv_problem_format(&steps->problem, out);
+    clconv_text_puts(out, "\" --plan \"");
+    clconv_steps_format(steps, out);
+    clconv_text_puts(out, "\"\n");
+}
+
+clconv_status clconv_plan_explain(const clconv_plan *plan, char *text,
+                                  size_t size, size_t *needed)
+{
+    if (!plan || (!text && size > 0))
+        return clconv_fail(CLCONV_INVALID_ARGUMENT, "%s is NULL",
+                           plan ? "text" : "plan");
+    clconv_text out = CLCONV_TEXT_EMPTY;
+    explain(plan, &out);
+    size_t length = out.length;
+    char *whole = clconv_text_take(&out);
+    if (!whole)
+        return clconv_fail(CLCONV_OUT_OF_MEMORY, "no memory for a text");
+    if (size > 0) {
+        size_t fits = length < size - 1 ? length : size - 1;
+        memcpy(text, whole, fits);
+        text[fits] = '\0';
+    }
+    if (needed)
+        *needed = length + 1;
+    free(whole);
+    return CLCONV_OK;
+}

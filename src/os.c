@@ -1,0 +1,298 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "os.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- Threads, processes, time ------------------------------------------ */
+
+struct clconv_mutex {
+    pthread_mutex_t handle;
+};
+
+clconv_mutex *clconv_mutex_new(void)
+{
+    clconv_mutex *m = malloc(sizeof *m);
+    if (m && pthread_mutex_init(&m->handle, NULL) != 0) {
+        free(m);
+        return NULL;
+    }
+    return m;
+}
+
+void clconv_mutex_free(clconv_mutex *m)
+{
+    if (!m)
+        return;
+    pthread_mutex_destroy(&m->handle);
+    free(m);
+}
+
+void clconv_mutex_lock(clconv_mutex *m)
+{
+    pthread_mutex_lock(&m->handle);
+}
+
+void clconv_mutex_unlock(clconv_mutex *m)
+{
+    pthread_mutex_unlock(&m->handle);
+}
+
+const char *clconv_os_env(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+long clconv_os_process(void)
+{
+    return (long)getpid();
+}
+
+double clconv_os_milliseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+/* ---- Directories ------------------------------------------------------- */
+
+/* mkdir -p. path is changed and restored. Failures show later, when the
+ * directory is asked for. */
+static void make_parents(char *path)
+{
+    for (char *c = path + 1; *c; ++c)
+        if (*c == '/') {
+            *c = '\0';
+            mkdir(path, 0700);
+            *c = '/';
+        }
+    mkdir(path, 0700);
+}
+
+static bool make_dirs(const char *path, clconv_text *why)
+{
+    char *copy = strdup(path);
+    if (!copy || !*copy) {
+        clconv_text_puts(why, copy ? "it has no name" : "no memory");
+        free(copy);
+        return false;
+    }
+    make_parents(copy);
+    free(copy);
+    return true;
+}
+
+bool clconv_os_private_dir(const char *path, clconv_text *why)
+{
+    if (!make_dirs(path, why))
+        return false;
+    struct stat info;
+    if (stat(path, &info) != 0)
+        clconv_text_puts(why, strerror(errno));
+    else if (!S_ISDIR(info.st_mode))
+        clconv_text_puts(why, "it is not a directory");
+    else if (info.st_uid != geteuid())
+        clconv_text_puts(why, "it belongs to another user");
+    else if (info.st_mode & S_IWOTH)
+        clconv_text_puts(why, "everybody may write to it");
+    else if (access(path, R_OK | W_OK | X_OK) != 0)
+        clconv_text_puts(why, strerror(errno));
+    else
+        return true;
+    return false;
+}
+
+static char *join(const char *dir, const char *name)
+{
+    clconv_text path = CLCONV_TEXT_EMPTY;
+    clconv_text_printf(&path, "%s/%s", dir, name);
+    return clconv_text_take(&path);
+}
+
+static void remove_if_old(const char *path, long seconds)
+{
+    struct stat info;
+    if (lstat(path, &info) == 0 && S_ISREG(info.st_mode) &&
+        difftime(time(NULL), info.st_mtime) > (double)seconds)
+        unlink(path);
+}
+
+void clconv_os_remove_unfinished(const char *dir, long seconds)
+{
+    DIR *stream = opendir(dir);
+    if (!stream)
+        return;
+    const char *prefix = CLCONV_OS_UNFINISHED;
+    for (struct dirent *e = readdir(stream); e; e = readdir(stream)) {
+        if (strncmp(e->d_name, prefix, strlen(prefix)) != 0)
+            continue;
+        char *path = join(dir, e->d_name);
+        if (path)
+            remove_if_old(path, seconds);
+        free(path);
+    }
+    closedir(stream);
+}
+
+/* ---- Files ------------------------------------------------------------- */
+
+static clconv_os_result failed(clconv_text *why, const char *what, int error)
+{
+    clconv_text_printf(why, "%s: %s", what, strerror(error));
+    return CLCONV_OS_FAILED;
+}
+
+static bool read_all(int file, unsigned char *data, size_t size)
+{
+    while (size > 0) {
+        ssize_t got = read(file, data, size);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return false;
+        if (got == 0) {
+            errno = EIO; /* it shrank while we read */
+            return false;
+        }
+        data += got;
+        size -= (size_t)got;
+    }
+    return true;
+}
+
+static bool write_all(int file, const unsigned char *data, size_t size)
+{
+    while (size > 0) {
+        ssize_t put = write(file, data, size);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return false;
+        data += put;
+        size -= (size_t)put;
+    }
+    return true;
+}
+
+/* The contents of an open file. One byte more is allocated, so that an empty
+ * file has an address too. */
+static clconv_os_result read_open(int file, size_t limit, unsigned char **data,
+                                  size_t *size, clconv_text *why)
+{
+    struct stat info;
+    if (fstat(file, &info) != 0)
+        return failed(why, "fstat", errno);
+    if (!S_ISREG(info.st_mode))
+        return failed(why, "open", EINVAL);
+    if (info.st_size < 0 || (uintmax_t)info.st_size > limit)
+        return failed(why, "read", EFBIG);
+    size_t length = (size_t)info.st_size;
+    unsigned char *bytes = malloc(length + 1);
+    if (!bytes)
+        return failed(why, "malloc", ENOMEM);
+    if (!read_all(file, bytes, length)) {
+        int error = errno;
+        free(bytes);
+        return failed(why, "read", error);
+    }
+    *data = bytes;
+    *size = length;
+    return CLCONV_OS_DONE;
+}
+
+clconv_os_result clconv_os_read(const char *path, size_t limit,
+                                unsigned char **data, size_t *size,
+                                clconv_text *why)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0 && errno == ENOENT)
+        return CLCONV_OS_MISSING;
+    if (file < 0)
+        return failed(why, "open", errno);
+    clconv_os_result result = read_open(file, limit, data, size, why);
+    close(file);
+    return result;
+}
+
+/*
+ * A new file in dir with a name that nobody else takes. Process number and
+ * counter tell our own apart, the clock those of other hosts on a shared file
+ * system; O_EXCL decides.
+ */
+static int create_unfinished(const char *dir, char **path)
+{
+    static _Atomic unsigned counter;
+    for (int attempt = 0; attempt < 16; ++attempt) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        clconv_text text = CLCONV_TEXT_EMPTY;
+        clconv_text_printf(&text, "%s/" CLCONV_OS_UNFINISHED "%ld-%u-%lx%lx",
+                           dir, clconv_os_process(),
+                           atomic_fetch_add(&counter, 1), (long)now.tv_sec,
+                           now.tv_nsec);
+        char *name = clconv_text_take(&text);
+        if (!name) {
+            errno = ENOMEM;
+            return -1;
+        }
+        int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+        int file = open(name, flags, 0600);
+        if (file >= 0) {
+            *path = name;
+            return file;
+        }
+        free(name);
+        if (errno != EEXIST)
+            return -1;
+    }
+    return -1;
+}
+
+/* Writes, flushes and closes; 0 or the error number. */
+static int fill_and_close(int file, const void *data, size_t size)
+{
+    int error = 0;
+    if (!write_all(file, data, size) || fsync(file) != 0)
+        error = errno;
+    if (close(file) != 0 && error == 0)
+        error = errno;
+    return error;
+}
+
+clconv_os_result clconv_os_replace(const char *dir, const char *name,
+                                   const void *data, size_t size,
+                                   clconv_text *why)
+{
+    char *from = NULL;
+    char *to = join(dir, name);
+    if (!to)
+        return failed(why, "malloc", ENOMEM);
+    int file = create_unfinished(dir, &from);
+    int error = file < 0 ? errno : fill_and_close(file, data, size);
+    if (error == 0 && rename(from, to) != 0)
+        error = errno;
+    if (error != 0 && from)
+        unlink(from);
+    free(from);
+    free(to);
+    return error == 0 ? CLCONV_OS_DONE : failed(why, "write", error);
+}
+
+void clconv_os_remove(const char *path)
+{
+    unlink(path);
+}

@@ -1,0 +1,67 @@
+/*
+ * Everything that the library asks of the operating system: every POSIX call
+ * stands in os.c.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CLCONV_OS_H
+#define CLCONV_OS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "text.h"
+
+typedef struct clconv_mutex clconv_mutex;
+
+clconv_mutex *clconv_mutex_new(void); /* NULL: no memory */
+void clconv_mutex_free(clconv_mutex *m); /* NULL: no-op */
+void clconv_mutex_lock(clconv_mutex *m);
+void clconv_mutex_unlock(clconv_mutex *m);
+
+/* The variable's value, or NULL if it is not set or empty. */
+const char *clconv_os_env(const char *name);
+
+/* The number of this process: another one after a fork. */
+long clconv_os_process(void);
+
+/* A clock that never goes back, in milliseconds. */
+double clconv_os_milliseconds(void);
+
+/*
+ * Makes path and its parents, for this user alone, where they do not exist.
+ * False, and *why gets a reason, unless path is then a directory that belongs
+ * to this user, that not everybody may write to, and that we can write to.
+ */
+bool clconv_os_private_dir(const char *path, clconv_text *why);
+
+typedef enum clconv_os_result {
+    CLCONV_OS_DONE,
+    CLCONV_OS_MISSING, /* no such file */
+    CLCONV_OS_FAILED   /* *why has the reason */
+} clconv_os_result;
+
+/* The whole file, yours to free(), if it has at most limit bytes. */
+clconv_os_result clconv_os_read(const char *path, size_t limit,
+                                unsigned char **data, size_t *size,
+                                clconv_text *why);
+
+/* What unfinished files are called: a prefix of the name. */
+#define CLCONV_OS_UNFINISHED ".unfinished-"
+
+/*
+ * Writes dir/name so that a reader, in any process, sees the old file or the
+ * whole new one, also if we are killed: aside, flushed, renamed. After a kill
+ * only a file with the prefix above may remain.
+ */
+clconv_os_result clconv_os_replace(const char *dir, const char *name,
+                                   const void *data, size_t size,
+                                   clconv_text *why);
+
+/* A file that is not there is no failure. */
+void clconv_os_remove(const char *path);
+
+/* Removes unfinished files that have not changed for that many seconds. */
+void clconv_os_remove_unfinished(const char *dir, long seconds);
+
+#endif

@@ -1,0 +1,147 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+clconv_task clconv_step_task(const clconv_steps *steps, int index,
+                             const clconv_device *device)
+{
+    const clconv_step *step = &steps->step[index];
+    return (clconv_task){
+        .problem = &steps->problem,
+        .device = device,
+        .values = step->values,
+        .tensor = step->tensor,
+        .copies = step->copies,
+        .bias = step->bias,
+    };
+}
+
+/* ---- Printing --------------------------------------------------------- */
+
+static bool named_before(const clconv_steps *steps, int index)
+{
+    for (int i = 0; i < index; ++i)
+        if (steps->step[i].kernel == steps->step[index].kernel)
+            return true;
+    return false;
+}
+
+void clconv_steps_format(const clconv_steps *steps, clconv_text *out)
+{
+    const char *separator = "";
+    for (int i = 0; i < steps->count; ++i) {
+        const clconv_step *step = &steps->step[i];
+        if (named_before(steps, i))
+            continue;
+        clconv_text_printf(out, "%s%s", separator, step->kernel->name);
+        if (step->kernel->param_count)
+            clconv_text_puts(out, ":");
+        clconv_param_format(step->kernel->params, step->kernel->param_count,
+                            step->values, out);
+        separator = ";";
+    }
+}
+
+/* ---- Parsing ---------------------------------------------------------- */
+
+static void list_kernels(clconv_text *why)
+{
+    for (int i = 0; i < clconv_kernel_count; ++i)
+        clconv_text_printf(why, "%s %s", i ? "," : "",
+                           clconv_kernels[i]->name);
+}
+
+/* Turns a sentence about a part of the plan string into the failure. */
+static clconv_status fail_plan(clconv_text *why)
+{
+    char *sentence = clconv_text_take(why);
+    if (!sentence)
+        return clconv_fail(CLCONV_OUT_OF_MEMORY, "out of memory");
+    clconv_status status =
+        clconv_fail(CLCONV_INVALID_ARGUMENT, "plan: %s", sentence);
+    free(sentence);
+    return status;
+}
+
+/* Index of the parameter that an assignment names; it was parsed before. */
+static int param_index(const clconv_kernel *k, const char *text)
+{
+    for (int i = 0; i < k->param_count; ++i) {
+        size_t length = strlen(k->params[i].name);
+        if (strncmp(k->params[i].name, text, length) == 0 &&
+            text[length] == '=')
+            return i;
+    }
+    return 0;
+}
+
+/* "name=value,name=value" of one kernel. */
+static clconv_status parse_values(const char *text, size_t length,
+                                  clconv_choice *out)
+{
+    const clconv_kernel *k = out->kernel;
+    while (length) {
+        const char *comma = memchr(text, ',', length);
+        size_t part = comma ? (size_t)(comma - text) : length;
+        clconv_text why = CLCONV_TEXT_EMPTY;
+        if (!clconv_param_parse(k->params, k->param_count, text, part,
+                                out->values, &why)) {
+            clconv_text sentence = CLCONV_TEXT_EMPTY;
+            clconv_text_printf(&sentence, "%s: ", k->name);
+            clconv_text_append(&sentence, why.data ? why.data : "",
+                               why.length);
+            clconv_text_free(&why);
+            return fail_plan(&sentence);
+        }
+        out->given[param_index(k, text)] = true;
+        text += part + (comma ? 1 : 0);
+        length -= part + (comma ? 1 : 0);
+    }
+    return CLCONV_OK;
+}
+
+/* "kernel" or "kernel:values". */
+static clconv_status parse_kernel(const char *text, size_t length,
+                                  clconv_choice out[CLCONV_ROLES])
+{
+    const char *colon = memchr(text, ':', length);
+    size_t name = colon ? (size_t)(colon - text) : length;
+    const clconv_kernel *k = clconv_kernel_find(text, name);
+    clconv_text why = CLCONV_TEXT_EMPTY;
+    if (!k) {
+        clconv_text_printf(&why, "no kernel \"%.*s\"; there is",
+                           (int)(name < 80 ? name : 80), text);
+        list_kernels(&why);
+        return fail_plan(&why);
+    }
+    clconv_choice *choice = &out[k->role];
+    if (choice->kernel) {
+        clconv_text_printf(&why, "%s and %s do the same; name one",
+                           choice->kernel->name, k->name);
+        return fail_plan(&why);
+    }
+    choice->kernel = k;
+    if (!colon)
+        return CLCONV_OK;
+    return parse_values(colon + 1, length - name - 1, choice);
+}
+
+clconv_status clconv_choices_parse(const char *text,
+                                   clconv_choice out[CLCONV_ROLES])
+{
+    clconv_choice choices[CLCONV_ROLES] = {{0}};
+    while (text && *text) {
+        size_t length = strcspn(text, ";");
+        clconv_status status = parse_kernel(text, length, choices);
+        if (status != CLCONV_OK)
+            return status;
+        text += length;
+        text += *text == ';';
+    }
+    memcpy(out, choices, sizeof choices);
+    return CLCONV_OK;
+}

@@ -1,0 +1,253 @@
+/*
+ * Each role has a list of candidates in order of preference: every kernel of
+ * the table that covers the problem, with its default values, then the same
+ * with the cast fused, which needs less workspace. The first pair (bwd_data,
+ * bwd_weight) that fits the workspace is the plan; the casts follow from the
+ * copies that the pair wants.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "planner.h"
+
+#include <string.h>
+
+#define MAX_CANDIDATES 16
+
+typedef struct candidates {
+    clconv_step step[MAX_CANDIDATES];
+    int count;
+} candidates;
+
+typedef struct search {
+    const clconv_problem *problem;
+    const clconv_device *device;
+    unsigned ops;
+    clconv_choice choice[CLCONV_ROLES];
+} search;
+
+static clconv_task task_of(const search *s, const clconv_step *step)
+{
+    return (clconv_task){
+        .problem = s->problem,
+        .device = s->device,
+        .values = step->values,
+        .tensor = step->tensor,
+        .copies = step->copies,
+        .bias = step->bias,
+    };
+}
+
+/* ---- Candidates of one role ------------------------------------------- */
+
+/* Grants the copies that these values want, as far as the problem casts. */
+static unsigned granted_copies(const search *s, const clconv_step *step)
+{
+    clconv_task task = task_of(s, step);
+    unsigned wanted = step->kernel->wants_copies(&task);
+    for (clconv_tensor t = CLCONV_DY; t <= CLCONV_W; ++t)
+        if (!clconv_problem_casts(s->problem, t))
+            wanted &= ~CLCONV_BIT(t);
+    return wanted;
+}
+
+/* Adds the step if its values are legal. */
+static void consider(const search *s, clconv_step step, candidates *out)
+{
+    if (step.kernel->role != CLCONV_ROLE_CAST)
+        step.copies = granted_copies(s, &step);
+    clconv_task task = task_of(s, &step);
+    if (step.kernel->legal(&task) && out->count < MAX_CANDIDATES)
+        out->step[out->count++] = step;
+}
+
+static int find_param(const clconv_kernel *k, const char *name)
+{
+    for (int i = 0; i < k->param_count; ++i)
+        if (strcmp(k->params[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+/* The value of a named parameter that prints as text, or -1. */
+static int find_named(const clconv_param *p, const char *text)
+{
+    for (int i = 0; i < p->count && p->names[0]; ++i)
+        if (strcmp(p->names[i], text) == 0)
+            return i;
+    return -1;
+}
+
+static void consider_kernel(const search *s, const clconv_kernel *k,
+                            candidates *out)
+{
+    const clconv_choice *choice = &s->choice[k->role];
+    clconv_step step = {.kernel = k};
+    step.why = choice->kernel ? "asked for" : "default";
+    k->defaults(s->problem, s->device, step.values);
+    for (int i = 0; i < k->param_count; ++i)
+        if (choice->given[i])
+            step.values[i] = choice->values[i];
+    consider(s, step, out);
+
+    int cast = find_param(k, "cast");
+    if (cast < 0 || choice->given[cast])
+        return;
+    int fused = find_named(&k->params[cast], "fused");
+    if (fused < 0 || step.values[cast] == fused)
+        return;
+    step.values[cast] = fused;
+    consider(s, step, out);
+}
+
+static const char *role_text(clconv_role role)
+{
+    static const char *const texts[CLCONV_ROLES] = {
+        [CLCONV_ROLE_CAST] = "the cast",
+        [CLCONV_ROLE_BWD_DATA] = "dX",
+        [CLCONV_ROLE_BWD_WEIGHT] = "dW",
+    };
+    return texts[role];
+}
+
+static clconv_status fail_none(const search *s, clconv_role role, bool covered)
+{
+    const clconv_kernel *asked = s->choice[role].kernel;
+    if (!asked)
+        return clconv_fail(CLCONV_UNSUPPORTED,
+                           "no kernel for %s covers this problem on this "
+                           "device",
+                           role_text(role));
+    if (!covered)
+        return clconv_fail(CLCONV_UNSUPPORTED,
+                           "plan: %s does not cover this problem on this "
+                           "device",
+                           asked->name);
+    return clconv_fail(CLCONV_INVALID_ARGUMENT,
+                       "plan: these values of %s do not fit this problem and "
+                       "device",
+                       asked->name);
+}
+
+static clconv_status collect(const search *s, clconv_role role,
+                             candidates *out)
+{
+    const clconv_kernel *asked = s->choice[role].kernel;
+    bool covered = false;
+    out->count = 0;
+    for (int i = 0; i < clconv_kernel_count; ++i) {
+        const clconv_kernel *k = clconv_kernels[i];
+        if (k->role != role || (asked && k != asked))
+            continue;
+        if (!k->covers(s->problem, s->device))
+            continue;
+        covered = true;
+        consider_kernel(s, k, out);
+    }
+    if (out->count == 0)
+        return fail_none(s, role, covered);
+    return CLCONV_OK;
+}
+
+/* ---- From choices to steps -------------------------------------------- */
+
+static void add_cast(const search *s, const clconv_step *cast,
+                     clconv_tensor tensor, unsigned copies, clconv_steps *out)
+{
+    clconv_step *step = &out->step[out->count++];
+    *step = *cast;
+    step->tensor = tensor;
+    step->copies = copies & CLCONV_BIT(tensor);
+    step->bias = tensor == CLCONV_DY && (s->ops & CLCONV_OP_DB);
+}
+
+static size_t align_up(size_t bytes)
+{
+    return (bytes + CLCONV_WORKSPACE_ALIGN - 1) / CLCONV_WORKSPACE_ALIGN *
+           CLCONV_WORKSPACE_ALIGN;
+}
+
+/* Copies lie one after another. Steps run one after another, so all share
+ * one scratch region behind them, as large as the largest. */
+static void lay_out_workspace(const search *s, unsigned copies,
+                              clconv_steps *out)
+{
+    size_t end = 0;
+    for (clconv_tensor t = CLCONV_DY; t <= CLCONV_W; ++t) {
+        out->copy_offset[t] = end;
+        if (copies & CLCONV_BIT(t))
+            end += align_up(
+                (size_t)clconv_problem_elements(s->problem, t) * 2);
+    }
+    size_t scratch = 0;
+    for (int i = 0; i < out->count; ++i) {
+        clconv_task task = clconv_step_task(out, i, s->device);
+        size_t bytes = align_up(out->step[i].kernel->scratch(&task));
+        out->step[i].scratch_offset = end;
+        if (bytes > scratch)
+            scratch = bytes;
+    }
+    out->workspace = end + scratch;
+}
+
+/* data or weight may be NULL: not wanted. */
+static void assemble(const search *s, const clconv_step *cast,
+                     const clconv_step *data, const clconv_step *weight,
+                     clconv_steps *out)
+{
+    unsigned copies =
+        (data ? data->copies : 0) | (weight ? weight->copies : 0);
+    *out = (clconv_steps){.problem = *s->problem, .ops = s->ops};
+    add_cast(s, cast, CLCONV_DY, copies, out);
+    if (weight)
+        add_cast(s, cast, CLCONV_X, copies, out);
+    if (data)
+        add_cast(s, cast, CLCONV_W, copies, out);
+    if (data)
+        out->step[out->count++] = *data;
+    if (weight)
+        out->step[out->count++] = *weight;
+    lay_out_workspace(s, copies, out);
+}
+
+static clconv_status choose(const search *s, size_t max_workspace,
+                            clconv_steps *out)
+{
+    candidates cast, data = {.count = 0}, weight = {.count = 0};
+    clconv_status status = collect(s, CLCONV_ROLE_CAST, &cast);
+    if (status == CLCONV_OK && (s->ops & CLCONV_OP_DX))
+        status = collect(s, CLCONV_ROLE_BWD_DATA, &data);
+    if (status == CLCONV_OK && (s->ops & CLCONV_OP_DW))
+        status = collect(s, CLCONV_ROLE_BWD_WEIGHT, &weight);
+    if (status != CLCONV_OK)
+        return status;
+
+    size_t least = SIZE_MAX;
+    for (int i = 0; i < (data.count ? data.count : 1); ++i)
+        for (int j = 0; j < (weight.count ? weight.count : 1); ++j) {
+            clconv_steps steps;
+            assemble(s, &cast.step[0], data.count ? &data.step[i] : NULL,
+                     weight.count ? &weight.step[j] : NULL, &steps);
+            if (steps.workspace <= max_workspace) {
+                *out = steps;
+                return CLCONV_OK;
+            }
+            if (steps.workspace < least)
+                least = steps.workspace;
+        }
+    return clconv_fail(CLCONV_UNSUPPORTED,
+                       "max_workspace is %zu bytes; the smallest plan for "
+                       "this problem needs %zu",
+                       max_workspace, least);
+}
+
+clconv_status clconv_planner_choose(const clconv_problem *problem,
+                                    const clconv_device *device, unsigned ops,
+                                    size_t max_workspace, const char *text,
+                                    clconv_steps *out)
+{
+    search s = {.problem = problem, .device = device, .ops = ops};
+    clconv_status status = clconv_choices_parse(text, s.choice);
+    if (status != CLCONV_OK)
+        return status;
+    return choose(&s, max_workspace, out);
+}

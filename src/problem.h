@@ -1,0 +1,82 @@
+/*
+ * The problem: a validated description with everything that follows from its
+ * numbers alone. Start with clconv_problem_init(); the rest asks.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CLCONV_PROBLEM_H
+#define CLCONV_PROBLEM_H
+
+#include <stdbool.h>
+
+#include "clconv/clconv.h"
+#include "text.h"
+
+/* The tensors, in the order of clconv_report. */
+typedef enum clconv_tensor {
+    CLCONV_DY,
+    CLCONV_X,
+    CLCONV_W,
+    CLCONV_DW,
+    CLCONV_DB,
+    CLCONV_DX,
+    CLCONV_TENSORS
+} clconv_tensor;
+
+#define CLCONV_BIT(tensor) (1u << (tensor))
+
+/* Element strides of a tensor over its four roles. For dY: image, channel k,
+ * row p, column q; for X and dX: image, channel c, row h, column w; for W and
+ * dW: output channel k, channel within the group, row r, column s. */
+typedef struct clconv_strides {
+    int64_t image, channel, row, column;
+} clconv_strides;
+
+/* All sizes fit in 31 bits; their products may not. */
+typedef struct clconv_problem {
+    int64_t n, c, h, w;
+    int64_t k, r, s;
+    int64_t p, q; /* output height and width */
+    int64_t stride_h, stride_w;
+    int64_t pad_top, pad_bottom, pad_left, pad_right;
+    int64_t dilation_h, dilation_w;
+    int64_t groups;
+    int64_t group_c, group_k; /* channels of one group */
+    clconv_layout layout;
+    clconv_math math;
+    clconv_type type[CLCONV_TENSORS];
+    int scale_log2, dy_log2, dx_log2;
+    clconv_overflow overflow;
+    size_t alignment;
+} clconv_problem;
+
+/* INVALID_ARGUMENT for what clconv_desc_validate() refuses, UNSUPPORTED for
+ * what this version lacks. */
+clconv_status clconv_problem_init(const clconv_desc *desc, clconv_problem *out);
+
+/* The problem string, see clconv_desc_format(). */
+void clconv_problem_format(const clconv_problem *p, clconv_text *out);
+
+/* "dy", "x", ... as the report and the problem string spell them. */
+const char *clconv_tensor_name(clconv_tensor tensor);
+
+int64_t clconv_problem_elements(const clconv_problem *p, clconv_tensor tensor);
+size_t clconv_problem_bytes(const clconv_problem *p, clconv_tensor tensor);
+clconv_strides clconv_problem_strides(const clconv_problem *p,
+                                      clconv_tensor tensor);
+
+/* Is this operand rounded to fp16 before it is multiplied? */
+bool clconv_problem_casts(const clconv_problem *p, clconv_tensor tensor);
+
+/* The power of two that this operand's cast multiplies in: scale_log2 for a
+ * dY that is cast, else 0. */
+int clconv_problem_cast_log2(const clconv_problem *p, clconv_tensor tensor);
+
+/* The power of two that the epilogue of dW, db or dX multiplies in, in fp32,
+ * so that the output is in the units that the description promises. */
+int clconv_problem_epilogue_log2(const clconv_problem *p, clconv_tensor tensor);
+
+/* Multiply-adds of one gradient (dW or dX), times two. */
+double clconv_problem_flops(const clconv_problem *p);
+
+#endif

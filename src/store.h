@@ -1,0 +1,46 @@
+/*
+ * A directory of small entries, text key -> bytes, shared by any number of
+ * processes. Every failure means "not there": a bad entry is removed with a
+ * warning and the caller makes it anew. Not for secrets, nor against an
+ * attacker who can write the directory.
+ *
+ * One entry is one file, named by a hash of its key; the full key is kept in
+ * it and compared.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CLCONV_STORE_H
+#define CLCONV_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "log.h"
+
+typedef struct clconv_store clconv_store;
+
+/*
+ * Where a store should be, see clconv_context_options.cache_dir, which is the
+ * option. Yours to free(). NULL: in memory only, with a warning unless that
+ * was asked for.
+ */
+char *clconv_store_find_dir(const char *option, const clconv_log *log);
+
+/* Entries go to dir/programs-1. NULL, with a warning in the log, if that
+ * cannot be made, written or trusted. The log is copied. */
+clconv_store *clconv_store_new(const char *dir, const clconv_log *log);
+void clconv_store_free(clconv_store *s); /* NULL: no-op */
+
+/* The bytes of key, yours to free(). False if there are none. */
+bool clconv_store_read(clconv_store *s, const char *key, unsigned char **data,
+                       size_t *size);
+
+/* Replaces the entry. False if it could not be written: the first time this
+ * happens there is a warning, and from then on nothing more is written. */
+bool clconv_store_write(clconv_store *s, const char *key,
+                        const unsigned char *data, size_t size);
+
+/* Removes the entry with a warning that gives the reason. */
+void clconv_store_drop(clconv_store *s, const char *key, const char *reason);
+
+#endif

@@ -1,0 +1,101 @@
+/*
+ * clconv-check on small problems: right gradients pass, and it must find what
+ * a wrong exponent of the cast does.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "program.h"
+
+#define PROBLEM "n2c3h7w9k4r3s3p1"
+
+static program_result result;
+
+/* Status and last line of one run on PROBLEM with two more arguments. */
+static void check(const char *option, const char *value, int status,
+                  const char *last_line)
+{
+    const char *argv[] = { CLCONV_CHECK, "--problem", PROBLEM, option, value,
+                           NULL };
+    size_t length, expected = strlen(last_line);
+
+    program_run(argv, &result);
+    length = strlen(result.out);
+    cr_assert_eq(result.status, status, "status %d: %s%s", result.status,
+                 result.out, result.err);
+    cr_assert(length >= expected &&
+                  strcmp(result.out + length - expected, last_line) == 0,
+              "ends otherwise: %s", result.out);
+}
+
+static bool says(const char *text)
+{
+    return strstr(result.out, text) != NULL;
+}
+
+Test(clconv_check, passes_every_judgement_in_both_layouts_and_maths)
+{
+    check("--seed", "5", 0, "4 passed, 0 failed, 0 skipped\n");
+}
+
+Test(clconv_check, counts_one_layout_and_one_math)
+{
+    check("--layout", "nhwc", 0, "2 passed, 0 failed, 0 skipped\n");
+    check("--math", "fp32", 0, "2 passed, 0 failed, 0 skipped\n");
+}
+
+/* Tiny gradients are lost without a scale: dW and dX are found wrong in both
+ * layouts; db, which is never rounded, and all of fp32 are not. */
+Test(clconv_check, finds_that_tiny_gradients_are_lost_at_scale_0)
+{
+    check("--scale-log2", "0", 1, "2 passed, 2 failed, 0 skipped\n");
+    cr_assert(says("tiny: dw"), "%s", result.out);
+    cr_assert(says("tiny: dx"), "%s", result.out);
+    cr_assert_not(says("db"), "%s", result.out);
+    cr_assert_not(says("integers"), "%s", result.out);
+    cr_assert_not(says("random"), "%s", result.out);
+    cr_assert_not(says("edges"), "%s", result.out);
+    cr_assert(says("problem: " PROBLEM), "%s", result.out);
+    cr_assert(says("plan: "), "%s", result.out);
+}
+
+/* 2^14 takes whole numbers above 3 beyond 65504. */
+Test(clconv_check, finds_that_a_large_scale_saturates)
+{
+    check("--scale-log2", "14", 1, "2 passed, 2 failed, 0 skipped\n");
+    cr_assert(says("integers: dw"), "%s", result.out);
+    cr_assert(says("integers: dx"), "%s", result.out);
+}
+
+Test(clconv_check, skips_by_cost_and_then_does_not_succeed)
+{
+    check("--max-gflop", "0", 1, "0 passed, 0 failed, 4 skipped\n");
+}
+
+Test(clconv_check, does_not_succeed_if_nothing_matches)
+{
+    check("--filter", "zebra", 1, "0 passed, 0 failed, 0 skipped\n");
+}
+
+static void refuse(const char *option, const char *value, const char *why)
+{
+    const char *argv[] = { CLCONV_CHECK, option, value, NULL };
+
+    program_run(argv, &result);
+    cr_assert_eq(result.status, 2, "status %d", result.status);
+    cr_assert(strstr(result.err, why), "%s", result.err);
+}
+
+Test(clconv_check, refuses_wrong_options)
+{
+    refuse("--batch", "0", "--batch");
+    refuse("--layout", "chwn", "--layout");
+    refuse("--judgements", "tiny,huge", "--judgements");
+    refuse("--judgements", "", "--judgements");
+    refuse("--problem", "n1c1", "--problem");
+    refuse("--cases", "/does/not/exist.csv", "/does/not/exist.csv");
+    refuse("--seed", "1", "--cases");
+}

@@ -1,0 +1,131 @@
+/*
+ * Matrix units: emulated where a test asks for that, and done without where
+ * the driver cannot build a kernel for the one that it claims.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache_dir.h"
+#include "objects.h"
+#include "rig.h"
+
+static const char problem[] = "n2c32h6w8k32r3s3p1";
+
+static cache_log warnings;
+
+static clconv_context_options memory_only(void)
+{
+    clconv_context_options options;
+    clconv_context_options_init(&options);
+    options.cache_dir = "";
+    options.log = cache_log_write;
+    options.log_user = &warnings;
+    return options;
+}
+
+Test(runtime_unit, an_emulated_unit_is_used_and_right)
+{
+    rig r;
+    clconv_context_options options = memory_only();
+    options.emulate_unit = "mma_m16n8k16";
+    rig_open(&r, HOST_IN_ORDER, problem, &options);
+    cr_assert_not_null(strstr(rig_explain(r.plan, "device: "),
+                              "mma_m16n8k16 emulated"));
+    const char *plan = rig_explain(r.plan, "plan: ");
+    cr_assert_not_null(strstr(plan, "bwd_data_mma"), "%s", plan);
+    cr_assert_not_null(strstr(plan, "bwd_weight_mma"), "%s", plan);
+    rig_run(&r);
+    rig_expect(&r, CLCONV_OP_BACKWARD, 1);
+    rig_close(&r);
+}
+
+Test(runtime_unit, no_unit_can_be_asked_for)
+{
+    rig r;
+    clconv_context_options options = memory_only();
+    options.emulate_unit = "none";
+    rig_open(&r, HOST_IN_ORDER, problem, &options);
+    const char *plan = rig_explain(r.plan, "plan: ");
+    cr_assert_null(strstr(plan, "mma"), "%s", plan);
+    rig_close(&r);
+}
+
+/* Makes the next plans believe that the device has the unit itself. False if
+ * it may well have. */
+static bool claim_unit(clconv_context *context)
+{
+    if (context->device.nv_sm > 0)
+        return false;
+    context->device.nv_sm = 80;
+    context->device.unit = CLCONV_UNIT_MMA_M16N8K16;
+    context->device.unit_emulated = false;
+    return true;
+}
+
+Test(runtime_unit, where_the_unit_does_not_build_the_plan_does_without)
+{
+    rig r;
+    clconv_context_options options = memory_only();
+    rig_open(&r, HOST_IN_ORDER, problem, &options);
+    if (!claim_unit(r.context))
+        cr_skip_test("the device may have this unit");
+    clconv_plan_release(r.plan);
+    cr_assert_eq(clconv_plan_create(r.context, &r.desc, CLCONV_OP_BACKWARD,
+                                    NULL, &r.plan),
+                 CLCONV_OK, "%s", clconv_last_error());
+    cr_assert_not_null(strstr(warnings.last, "without the matrix unit"), "%s",
+                       warnings.last);
+    const char *plan = rig_explain(r.plan, "plan: ");
+    cr_assert_null(strstr(plan, "mma"), "%s", plan);
+    rig_run(&r);
+    rig_expect(&r, CLCONV_OP_BACKWARD, 1);
+    rig_close(&r);
+}
+
+Test(runtime_unit, a_kernel_that_was_asked_for_must_build)
+{
+    rig r;
+    clconv_context_options options = memory_only();
+    rig_open(&r, HOST_IN_ORDER, problem, &options);
+    if (!claim_unit(r.context))
+        cr_skip_test("the device may have this unit");
+    clconv_plan_options plan_options;
+    clconv_plan_options_init(&plan_options);
+    plan_options.plan = "bwd_data_mma";
+    clconv_plan *plan = NULL;
+    cr_assert_eq(clconv_plan_create(r.context, &r.desc, CLCONV_OP_BACKWARD,
+                                    &plan_options, &plan),
+                 CLCONV_BUILD_FAILED);
+    cr_assert_null(plan);
+    cr_assert_not_null(strstr(clconv_last_error(),
+                              "kernel bwd_data_mma did not build"),
+                       "%s", clconv_last_error());
+    rig_close(&r);
+}
+
+Test(runtime_unit, a_failed_build_shows_what_the_compiler_said)
+{
+    rig r;
+    clconv_context_options options = memory_only();
+    rig_open(&r, HOST_IN_ORDER, problem, &options);
+    clconv_origin origin;
+    cl_program program = NULL;
+    int builds = clconv_cache_builds(r.context->cache);
+    cr_assert_eq(clconv_cache_program(
+                     r.context->cache, "broken",
+                     "__kernel void broken() { no_such_name = 1; }", &origin,
+                     &program),
+                 CLCONV_BUILD_FAILED);
+    cr_assert_null(program);
+    cr_assert_not_null(strstr(clconv_last_error(), "kernel broken"), "%s",
+                       clconv_last_error());
+    cr_assert_not_null(strstr(clconv_last_error(), "no_such_name"), "%s",
+                       clconv_last_error());
+    cr_assert_not_null(strstr(warnings.last, "no_such_name"), "%s",
+                       warnings.last);
+    cr_assert_eq(clconv_cache_builds(r.context->cache), builds);
+    rig_close(&r);
+}

@@ -1,0 +1,288 @@
+/*
+ * The store of compiled programs: whatever becomes of its files, a reader
+ * gets the bytes that were written under that key, or none.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cache_dir.h"
+#include "os.h"
+#include "store.h"
+
+static const char key[] = "device: any\nsource:\n__kernel void f() {}\n";
+static const unsigned char bytes[] = {0, 1, 2, 255, 0, 'x', 0};
+
+static cache_dir dir;
+static cache_log warnings;
+static const clconv_log logger = {cache_log_write, &warnings};
+
+static clconv_store *open_store(void)
+{
+    clconv_store *s = clconv_store_new(dir.path, &logger);
+    cr_assert_not_null(s, "%s", warnings.last);
+    return s;
+}
+
+static bool reads_back(clconv_store *s, const char *which)
+{
+    unsigned char *data;
+    size_t size;
+    if (!clconv_store_read(s, which, &data, &size))
+        return false;
+    cr_assert_eq(size, sizeof bytes);
+    cr_assert_arr_eq(data, bytes, sizeof bytes);
+    free(data);
+    return true;
+}
+
+static void set_up(void)
+{
+    cache_dir_make(&dir);
+}
+
+static void tear_down(void)
+{
+    cache_dir_remove(&dir);
+}
+
+TestSuite(cache, .init = set_up, .fini = tear_down);
+
+/* ---- Where ------------------------------------------------------------- */
+
+static void expect_dir(const char *option, const char *want)
+{
+    char *found = clconv_store_find_dir(option, &logger);
+    if (want)
+        cr_assert_str_eq(found, want);
+    else
+        cr_assert_null(found);
+    free(found);
+}
+
+Test(cache, the_option_then_our_variable_then_the_usual_places)
+{
+    setenv("CLCONV_CACHE_DIR", "/ours", 1);
+    setenv("XDG_CACHE_HOME", "/xdg", 1);
+    setenv("HOME", "/home", 1);
+    expect_dir("/option", "/option");
+    expect_dir("", NULL);
+    expect_dir(NULL, "/ours");
+    setenv("CLCONV_CACHE_DIR", "", 1); /* empty counts as not set */
+    expect_dir(NULL, "/xdg/clconv");
+    setenv("XDG_CACHE_HOME", "relative", 1); /* to be ignored, says XDG */
+    expect_dir(NULL, "/home/.cache/clconv");
+    unsetenv("XDG_CACHE_HOME");
+    expect_dir(NULL, "/home/.cache/clconv");
+    cr_assert_eq(warnings.warnings, 0);
+    unsetenv("HOME");
+    expect_dir(NULL, NULL);
+    cr_assert_eq(warnings.warnings, 1);
+}
+
+/* ---- What -------------------------------------------------------------- */
+
+Test(cache, what_was_written_is_read_back_by_another)
+{
+    clconv_store *s = open_store();
+    cr_assert_not(reads_back(s, key));
+    cr_assert(clconv_store_write(s, key, bytes, sizeof bytes));
+    clconv_store_free(s);
+    s = open_store();
+    cr_assert(reads_back(s, key));
+    cr_assert_not(reads_back(s, "another key"));
+    clconv_store_free(s);
+    cr_assert_eq(warnings.warnings, 0, "%s", warnings.last);
+    cr_assert_eq(cache_dir_count(&dir), 1);
+}
+
+Test(cache, files_are_for_their_owner_alone)
+{
+    clconv_store *s = open_store();
+    clconv_store_write(s, key, bytes, sizeof bytes);
+    clconv_store_free(s);
+    cache_file file;
+    cache_dir_read_only_entry(&dir, &file);
+    struct stat info;
+    cr_assert_eq(stat(dir.entries, &info), 0);
+    cr_assert_eq(info.st_mode & 0777, 0700);
+    cr_assert_eq(stat(file.path, &info), 0);
+    cr_assert_eq(info.st_mode & 0777, 0600);
+    cache_file_free(&file);
+}
+
+Test(cache, every_flipped_bit_is_found_and_the_entry_dropped)
+{
+    clconv_store *s = open_store();
+    clconv_store_write(s, key, bytes, sizeof bytes);
+    cache_file file;
+    cache_dir_read_only_entry(&dir, &file);
+    for (size_t bit = 0; bit < 8 * file.size; ++bit) {
+        warnings.warnings = 0;
+        file.data[bit / 8] ^= (unsigned char)(1u << bit % 8);
+        cache_file_write(&file);
+        file.data[bit / 8] ^= (unsigned char)(1u << bit % 8);
+        cr_assert_not(reads_back(s, key), "bit %zu", bit);
+        cr_assert_eq(warnings.warnings, 1, "bit %zu", bit);
+        cr_assert_eq(cache_dir_count(&dir), 0, "bit %zu", bit);
+    }
+    cache_file_write(&file);
+    cr_assert(reads_back(s, key));
+    cache_file_free(&file);
+    clconv_store_free(s);
+}
+
+Test(cache, every_truncation_is_found_and_the_entry_dropped)
+{
+    clconv_store *s = open_store();
+    clconv_store_write(s, key, bytes, sizeof bytes);
+    cache_file file;
+    cache_dir_read_only_entry(&dir, &file);
+    for (size_t size = file.size; size-- > 0;) {
+        warnings.warnings = 0;
+        file.size = size;
+        cache_file_write(&file);
+        cr_assert_not(reads_back(s, key), "%zu bytes", size);
+        cr_assert_eq(warnings.warnings, 1, "%zu bytes", size);
+        cr_assert_eq(cache_dir_count(&dir), 0, "%zu bytes", size);
+    }
+    cache_file_free(&file);
+    clconv_store_free(s);
+}
+
+Test(cache, an_entry_of_another_key_under_this_name_is_dropped)
+{
+    clconv_store *s = open_store();
+    cache_file mine, other;
+    clconv_store_write(s, key, bytes, sizeof bytes);
+    cache_dir_read_only_entry(&dir, &mine);
+    remove(mine.path);
+    clconv_store_write(s, "other", bytes, sizeof bytes);
+    cache_dir_read_only_entry(&dir, &other);
+    cr_assert_eq(rename(other.path, mine.path), 0); /* as if hashes collided */
+    cr_assert_not(reads_back(s, key));
+    cr_assert_not_null(strstr(warnings.last, "another program"), "%s",
+                       warnings.last);
+    cr_assert_eq(cache_dir_count(&dir), 0);
+    cache_file_free(&mine);
+    cache_file_free(&other);
+    clconv_store_free(s);
+}
+
+Test(cache, a_directory_that_cannot_be_made_is_not_used)
+{
+    const char *const paths[] = {"/dev/null/clconv", "/dev/null", ""};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; ++i) {
+        warnings.warnings = 0;
+        cr_assert_null(clconv_store_new(paths[i], &logger), "%s", paths[i]);
+        cr_assert_eq(warnings.warnings, 1, "%s", paths[i]);
+    }
+}
+
+Test(cache, a_directory_that_everybody_may_write_is_not_used)
+{
+    cr_assert_eq(chmod(dir.path, 0777), 0);
+    cr_assert_null(clconv_store_new(dir.path, &logger));
+    cr_assert_eq(warnings.warnings, 1);
+    cr_assert_not_null(strstr(warnings.last, "everybody"), "%s",
+                       warnings.last);
+}
+
+Test(cache, a_directory_of_another_user_is_not_used)
+{
+    if (geteuid() == 0) {
+        cr_assert_eq(chown(dir.path, 12345, 12345), 0);
+        cr_assert_null(clconv_store_new(dir.path, &logger));
+    } else {
+        cr_assert_null(clconv_store_new("/", &logger));
+    }
+    cr_assert_eq(warnings.warnings, 1);
+    cr_assert_not_null(strstr(warnings.last, "another user"), "%s",
+                       warnings.last);
+}
+
+Test(cache, after_a_failed_write_there_is_one_warning_and_no_more_writes)
+{
+    clconv_store *s = open_store();
+    cr_assert_eq(rmdir(dir.entries), 0);
+    cr_assert_not(clconv_store_write(s, key, bytes, sizeof bytes));
+    cr_assert_not(clconv_store_write(s, "other", bytes, sizeof bytes));
+    cr_assert_eq(warnings.warnings, 1, "%s", warnings.last);
+    clconv_store_free(s);
+}
+
+static void leave_unfinished(const char *name, time_t age)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s/" CLCONV_OS_UNFINISHED "%s", dir.entries,
+             name);
+    int file = open(path, O_WRONLY | O_CREAT, 0600);
+    cr_assert_geq(file, 0, "%s", path);
+    struct timespec times[2] = {{time(NULL) - age, 0}, {time(NULL) - age, 0}};
+    cr_assert_eq(futimens(file, times), 0);
+    close(file);
+}
+
+Test(cache, what_a_killed_writer_left_goes_after_a_day)
+{
+    clconv_store_free(open_store());
+    leave_unfinished("old", 2 * 24 * 60 * 60);
+    leave_unfinished("new", 60);
+    clconv_store *s = open_store();
+    cr_assert_eq(cache_dir_count(&dir), 1);
+    cr_assert_not(reads_back(s, key));
+    clconv_store_free(s);
+    leave_unfinished("new", 2 * 24 * 60 * 60);
+    clconv_store_free(open_store());
+    cr_assert_eq(warnings.warnings, 0);
+}
+
+/* Fills a buffer that only this writer writes, with its number throughout. */
+enum { RACERS = 4, ROUNDS = 40, LARGE = 300000 };
+
+static int race(int racer)
+{
+    clconv_store *s = clconv_store_new(dir.path, &logger);
+    unsigned char *mine = malloc(LARGE), *data;
+    size_t size;
+    int faults = !s || !mine;
+    for (int i = 0; i < ROUNDS && !faults; ++i) {
+        memset(mine, racer, LARGE);
+        faults += !clconv_store_write(s, key, mine, LARGE);
+        if (!clconv_store_read(s, key, &data, &size)) {
+            ++faults;
+            break;
+        }
+        faults += size != LARGE || memcmp(data, data + 1, LARGE - 1) != 0;
+        free(data);
+    }
+    free(mine);
+    clconv_store_free(s);
+    return faults + warnings.warnings;
+}
+
+Test(cache, racing_processes_always_read_a_whole_entry)
+{
+    pid_t child[RACERS];
+    for (int i = 0; i < RACERS; ++i) {
+        child[i] = fork();
+        if (child[i] == 0)
+            _exit(race(i) ? 1 : 0);
+        cr_assert_gt(child[i], 0);
+    }
+    for (int i = 0; i < RACERS; ++i) {
+        int status;
+        cr_assert_eq(waitpid(child[i], &status, 0), child[i]);
+        cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "racer %d",
+                  i);
+    }
+    cr_assert_eq(cache_dir_count(&dir), 1);
+}

@@ -1,0 +1,293 @@
+/*
+ * Every row of the kernel table keeps the contract of kernel.h, for a set of
+ * problems on every device preset: no kernel is named here.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel.h"
+
+static const char *const problems[] = {
+    "n2c8h7w7k8r3s3p1",
+    "n2c8h7w7k8r3s3p1_nhwc",
+    "n4c16h12w12k32r3s3p1_fp32",
+    "n4c16h12w12k32r3s3p1_nhwc_fp32",
+    "n3c12h9w10k8r3s5u2x3p1x0x2x1d2x1g4",
+    "n3c12h9w10k8r3s5u2x3p1x0x2x1d2x1g4_nhwc",
+    "n2c6h9w9k6r3s3u2p1g6_x16_w16_dy16_dw16_db16_dx16_dylog3_dxlog5",
+    "n2c6h9w9k6r3s3u2p1g6_nhwc_dw16_db16_dx16_inf_scale0",
+    "n0c4h5w5k4r1s1",
+    "n1c16h2048w2048k16r5s5",
+};
+
+static const char *const presets[] = {"cpu", "gpu", "sm_80", "sm_90"};
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* One use of a kernel, and words for messages. */
+typedef struct use {
+    const clconv_kernel *kernel;
+    const char *problem_text, *device_text;
+    clconv_problem problem;
+    clconv_device device;
+    int values[CLCONV_MAX_PARAMS];
+    clconv_task task;
+} use;
+
+#define ON(u) (u)->kernel->name, (u)->problem_text, (u)->device_text
+#define WHERE "%s, %s on %s: "
+
+static void make_use(const clconv_kernel *k, const char *problem,
+                     const char *device, bool emulated, use *out)
+{
+    clconv_desc desc;
+    *out = (use){.kernel = k, .problem_text = problem, .device_text = device};
+    cr_assert_eq(clconv_desc_parse(problem, &desc), CLCONV_OK, "%s", problem);
+    cr_assert_eq(clconv_problem_init(&desc, &out->problem), CLCONV_OK);
+    cr_assert(clconv_device_preset(device, &out->device), "%s", device);
+    if (emulated) {
+        out->device.unit = CLCONV_UNIT_MMA_M16N8K16;
+        out->device.unit_emulated = true;
+    }
+    out->task = (clconv_task){.problem = &out->problem,
+                              .device = &out->device,
+                              .values = out->values};
+}
+
+/* The copies that the values want, as the planner would grant them. */
+static unsigned granted(const clconv_task *t, unsigned wanted)
+{
+    for (int tensor = CLCONV_DY; tensor <= CLCONV_W; ++tensor)
+        if (!clconv_problem_casts(t->problem, (clconv_tensor)tensor))
+            wanted &= ~CLCONV_BIT(tensor);
+    return wanted;
+}
+
+/* Calls check for each task that a planner makes of these values. */
+static void each_task(use *u, void (*check)(use *u))
+{
+    clconv_task *t = &u->task;
+    if (u->kernel->role != CLCONV_ROLE_CAST) {
+        t->copies = granted(t, u->kernel->wants_copies(t));
+        check(u);
+        return;
+    }
+    for (int tensor = CLCONV_DY; tensor <= CLCONV_W; ++tensor)
+        for (int variant = 0; variant < 4; ++variant) {
+            t->tensor = (clconv_tensor)tensor;
+            t->copies = granted(t, variant & 1 ? CLCONV_BIT(tensor) : 0);
+            t->bias = (variant & 2) && tensor == CLCONV_DY;
+            check(u);
+        }
+}
+
+/* Calls check for every problem and device that a kernel covers, with its
+ * defaults. */
+static int each_default(void (*check)(use *u))
+{
+    int covered = 0;
+    for (int k = 0; k < clconv_kernel_count; ++k)
+        for (size_t p = 0; p < COUNT(problems); ++p)
+            for (size_t d = 0; d <= COUNT(presets); ++d) {
+                bool emulated = d == COUNT(presets);
+                use u;
+                make_use(clconv_kernels[k], problems[p],
+                         emulated ? "cpu" : presets[d], emulated, &u);
+                if (!u.kernel->covers(&u.problem, &u.device))
+                    continue;
+                ++covered;
+                u.kernel->defaults(&u.problem, &u.device, u.values);
+                each_task(&u, check);
+            }
+    return covered;
+}
+
+/* ---- Defaults --------------------------------------------------------- */
+
+static void check_legal(use *u)
+{
+    cr_assert(u->kernel->legal(&u->task), WHERE "defaults are not legal",
+              ON(u));
+    cr_assert_leq(u->kernel->scratch(&u->task), u->device.max_allocation,
+                  WHERE "scratch", ON(u));
+}
+
+static bool in_table(const clconv_param *p, int value)
+{
+    for (int i = 0; i < p->count; ++i)
+        if (p->values[i] == value)
+            return true;
+    return false;
+}
+
+static void check_known(use *u)
+{
+    for (int i = 0; i < u->kernel->param_count; ++i)
+        cr_assert(in_table(&u->kernel->params[i], u->values[i]),
+                  WHERE "%s has no value %d", ON(u), u->kernel->params[i].name,
+                  u->values[i]);
+}
+
+Test(kernels, defaults_are_legal_where_a_kernel_covers)
+{
+    cr_assert_gt(each_default(check_legal), 0);
+    each_default(check_known);
+}
+
+Test(kernels, the_generic_ones_cover_every_problem_on_every_device)
+{
+    static const char *const names[] = {"cast", "bwd_data_generic",
+                                        "bwd_weight_generic"};
+    for (size_t i = 0; i < COUNT(names); ++i)
+        for (size_t p = 0; p < COUNT(problems); ++p)
+            for (size_t d = 0; d < COUNT(presets); ++d) {
+                const clconv_kernel *k =
+                    clconv_kernel_find(names[i], strlen(names[i]));
+                use u;
+                cr_assert_not_null(k, "%s", names[i]);
+                make_use(k, problems[p], presets[d], false, &u);
+                cr_assert(k->covers(&u.problem, &u.device),
+                          WHERE "not covered", ON(&u));
+            }
+}
+
+/* ---- Passes ----------------------------------------------------------- */
+
+static void check_same_pass(const use *u, const clconv_pass *a,
+                            const clconv_pass *b)
+{
+    cr_assert_str_eq(a->entry, b->entry, WHERE "entry", ON(u));
+    cr_assert_eq(a->arg_count, b->arg_count, WHERE "arg_count", ON(u));
+    cr_assert_eq(a->local, b->local, WHERE "local", ON(u));
+    cr_assert_eq(a->serves, b->serves, WHERE "serves", ON(u));
+    cr_assert_eq(a->counts, b->counts, WHERE "counts", ON(u));
+    for (int i = 0; i < a->arg_count; ++i) {
+        cr_assert_eq(a->args[i].kind, b->args[i].kind, WHERE "arg", ON(u));
+        cr_assert_eq(a->args[i].tensor, b->args[i].tensor, WHERE "arg",
+                     ON(u));
+    }
+}
+
+static void check_passes(use *u)
+{
+    clconv_pass whole[CLCONV_MAX_PASSES], none[CLCONV_MAX_PASSES];
+    int count = u->kernel->passes(&u->task, u->problem.n, whole);
+    cr_assert(count >= 1 && count <= CLCONV_MAX_PASSES, WHERE "%d passes",
+              ON(u), count);
+    cr_assert_eq(u->kernel->passes(&u->task, 0, none), count,
+                 WHERE "the number of passes depends on the batch", ON(u));
+    for (int i = 0; i < count; ++i) {
+        const clconv_pass *pass = &whole[i];
+        check_same_pass(u, pass, &none[i]);
+        cr_assert(strncmp(pass->entry, u->kernel->name,
+                          strlen(u->kernel->name)) == 0,
+                  WHERE "entry %s", ON(u), pass->entry);
+        cr_assert(pass->arg_count >= 1 &&
+                      pass->arg_count <= CLCONV_MAX_ARGS,
+                  WHERE "%d args", ON(u), pass->arg_count);
+        cr_assert(pass->local >= 1 && pass->local <= u->device.max_work_group,
+                  WHERE "local %zu", ON(u), pass->local);
+        cr_assert(pass->serves || pass->counts, WHERE "%s serves nothing",
+                  ON(u), pass->entry);
+    }
+}
+
+Test(kernels, passes_do_not_depend_on_the_batch_and_fit_the_device)
+{
+    cr_assert_gt(each_default(check_passes), 0);
+}
+
+/* ---- Source ----------------------------------------------------------- */
+
+static char *source_of(const use *u)
+{
+    clconv_text why = CLCONV_TEXT_EMPTY;
+    char *source = clconv_kernel_source(u->kernel, &u->task, &why);
+    cr_assert_not_null(source, WHERE "%s", ON(u),
+                       why.data ? why.data : "no source");
+    clconv_text_free(&why);
+    return source;
+}
+
+/* Holes left open, and preprocessor lines other than #pragma. */
+static void check_text(const use *u, const char *source)
+{
+    cr_assert_null(strchr(source, '$'), WHERE "a hole is left", ON(u));
+    for (const char *s = source; (s = strchr(s, '#')) != NULL; ++s)
+        cr_assert(strncmp(s, "#pragma ", 8) == 0,
+                  WHERE "a preprocessor line: %.30s", ON(u), s);
+}
+
+static void check_entries(const use *u, const char *source)
+{
+    clconv_pass passes[CLCONV_MAX_PASSES];
+    int count = u->kernel->passes(&u->task, u->problem.n, passes);
+    for (int i = 0; i < count; ++i) {
+        char head[128];
+        snprintf(head, sizeof head, "void %s(", passes[i].entry);
+        cr_assert_not_null(strstr(source, head), WHERE "no entry %s", ON(u),
+                           passes[i].entry);
+    }
+}
+
+static void check_source(use *u)
+{
+    char *source = source_of(u);
+    check_text(u, source);
+    check_entries(u, source);
+    free(source);
+}
+
+Test(kernels, emit_every_entry_and_no_preprocessor_line)
+{
+    cr_assert_gt(each_default(check_source), 0);
+}
+
+/* All values of a kernel's parameters for one problem and device. */
+static void each_value(use *u)
+{
+    const clconv_kernel *k = u->kernel;
+    if (!k->covers(&u->problem, &u->device))
+        return;
+    clconv_param_first(k->params, k->param_count, u->values);
+    do {
+        if (k->legal(&u->task))
+            each_task(u, check_source);
+    } while (clconv_param_next(k->params, k->param_count, u->values));
+}
+
+Test(kernels, emit_every_legal_combination_of_values)
+{
+    for (int k = 0; k < clconv_kernel_count; ++k)
+        for (size_t p = 0; p < 8; p += 3)
+            for (int emulated = 0; emulated < 2; ++emulated) {
+                use u;
+                make_use(clconv_kernels[k], problems[p], "cpu", emulated, &u);
+                each_value(&u);
+            }
+}
+
+/* The generic kernels and the cast are one program for every shape. */
+Test(kernels, generic_source_does_not_depend_on_sizes)
+{
+    static const char *const names[] = {"cast", "bwd_data_generic",
+                                        "bwd_weight_generic"};
+    for (size_t i = 0; i < COUNT(names); ++i) {
+        use small, large;
+        const clconv_kernel *k =
+            clconv_kernel_find(names[i], strlen(names[i]));
+        make_use(k, "n2c8h7w7k8r3s3p1", "cpu", false, &small);
+        make_use(k, "n3c12h9w10k8r3s5u2x3p1x0x2x1d2x1g4", "cpu", false,
+                 &large);
+        clconv_param_first(k->params, k->param_count, small.values);
+        clconv_param_first(k->params, k->param_count, large.values);
+        char *a = source_of(&small), *b = source_of(&large);
+        cr_assert_str_eq(a, b, "%s", names[i]);
+        free(a);
+        free(b);
+    }
+}

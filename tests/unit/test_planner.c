@@ -1,0 +1,226 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <criterion/criterion.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner.h"
+
+static clconv_problem problem(const char *text)
+{
+    clconv_desc d;
+    clconv_problem p;
+    cr_assert_eq(clconv_desc_parse(text, &d), CLCONV_OK, "%s: %s", text,
+                 clconv_last_error());
+    cr_assert_eq(clconv_problem_init(&d, &p), CLCONV_OK, "%s", text);
+    return p;
+}
+
+static clconv_device device(const char *preset)
+{
+    clconv_device d;
+    cr_assert(clconv_device_preset(preset, &d), "%s", preset);
+    return d;
+}
+
+static clconv_status choose(const char *text, const char *preset, unsigned ops,
+                            size_t max_workspace, const char *plan,
+                            clconv_steps *out)
+{
+    clconv_problem p = problem(text);
+    clconv_device d = device(preset);
+    return clconv_planner_choose(&p, &d, ops, max_workspace, plan, out);
+}
+
+static clconv_steps chosen(const char *text, const char *preset,
+                           const char *plan)
+{
+    clconv_steps steps;
+    cr_assert_eq(choose(text, preset, CLCONV_OP_BACKWARD, SIZE_MAX, plan,
+                        &steps),
+                 CLCONV_OK, "%s on %s: %s", text, preset, clconv_last_error());
+    return steps;
+}
+
+static const clconv_step *step_of(const clconv_steps *steps, clconv_role role)
+{
+    for (int i = 0; i < steps->count; ++i)
+        if (steps->step[i].kernel->role == role)
+            return &steps->step[i];
+    cr_assert_fail("no step of role %d", (int)role);
+    return NULL;
+}
+
+static const char *kernel_of(const clconv_steps *steps, clconv_role role)
+{
+    return step_of(steps, role)->kernel->name;
+}
+
+#define DENSE "n4c32h28w28k64r3s3p1"
+
+Test(planner, prefers_the_matrix_unit_then_the_tile_then_the_generic)
+{
+    static const struct {
+        const char *problem, *preset, *data, *weight;
+    } cases[] = {
+        {DENSE, "cpu", "bwd_data_tile", "bwd_weight_tile"},
+        {DENSE "_fp32", "cpu", "bwd_data_tile", "bwd_weight_tile"},
+        {DENSE "_nhwc", "cpu", "bwd_data_generic", "bwd_weight_generic"},
+        {DENSE, "gpu", "bwd_data_generic", "bwd_weight_generic"},
+        {DENSE, "sm_80", "bwd_data_mma", "bwd_weight_mma"},
+        {DENSE "_nhwc", "sm_90", "bwd_data_mma", "bwd_weight_mma"},
+        {DENSE "_fp32", "sm_80", "bwd_data_generic", "bwd_weight_generic"},
+        {"n4c8h9w9k8r3s3u2p1g8", "cpu", "bwd_data_generic",
+         "bwd_weight_generic"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        clconv_steps steps = chosen(cases[i].problem, cases[i].preset, NULL);
+        cr_assert_str_eq(kernel_of(&steps, CLCONV_ROLE_BWD_DATA),
+                         cases[i].data, "%s on %s", cases[i].problem,
+                         cases[i].preset);
+        cr_assert_str_eq(kernel_of(&steps, CLCONV_ROLE_BWD_WEIGHT),
+                         cases[i].weight, "%s on %s", cases[i].problem,
+                         cases[i].preset);
+    }
+}
+
+Test(planner, plans_only_what_is_asked_for)
+{
+    clconv_steps steps;
+    cr_assert_eq(choose(DENSE, "gpu", CLCONV_OP_DB, SIZE_MAX, NULL, &steps),
+                 CLCONV_OK);
+    cr_assert_eq(steps.count, 1);
+    cr_assert(steps.step[0].bias && steps.step[0].tensor == CLCONV_DY);
+    cr_assert_eq(choose(DENSE, "gpu", CLCONV_OP_DW, SIZE_MAX, NULL, &steps),
+                 CLCONV_OK);
+    for (int i = 0; i < steps.count; ++i) {
+        cr_assert_neq(steps.step[i].kernel->role, CLCONV_ROLE_BWD_DATA);
+        cr_assert_not(steps.step[i].bias);
+        cr_assert_neq(steps.step[i].tensor, CLCONV_W);
+    }
+}
+
+/* The copies that any step reads. */
+static unsigned copies_of(const clconv_steps *steps)
+{
+    unsigned copies = 0;
+    for (int i = 0; i < steps->count; ++i)
+        if (steps->step[i].kernel->role != CLCONV_ROLE_CAST)
+            copies |= steps->step[i].copies;
+    return copies;
+}
+
+Test(planner, copies_an_operand_only_if_it_is_cast_and_wanted)
+{
+    const char *separate =
+        "bwd_data_generic:cast=separate;bwd_weight_generic:cast=separate";
+    const char *fused =
+        "bwd_data_generic:cast=fused;bwd_weight_generic:cast=fused";
+    unsigned all = CLCONV_BIT(CLCONV_DY) | CLCONV_BIT(CLCONV_X) |
+                   CLCONV_BIT(CLCONV_W);
+    clconv_steps steps = chosen(DENSE, "gpu", separate);
+    cr_assert_eq(copies_of(&steps), all);
+    steps = chosen(DENSE "_x16_dy16", "gpu", separate);
+    cr_assert_eq(copies_of(&steps), CLCONV_BIT(CLCONV_W));
+    steps = chosen(DENSE "_fp32", "gpu", separate);
+    cr_assert_eq(copies_of(&steps), 0);
+    steps = chosen(DENSE, "gpu", fused);
+    cr_assert_eq(copies_of(&steps), 0);
+}
+
+/* Every copy that is read is written by a cast of that tensor before. */
+Test(planner, each_copy_is_written_before_it_is_read)
+{
+    clconv_steps steps = chosen(
+        DENSE, "gpu", "bwd_data_generic:cast=separate;bwd_weight_generic:"
+                      "cast=fused");
+    unsigned written = 0;
+    for (int i = 0; i < steps.count; ++i) {
+        const clconv_step *step = &steps.step[i];
+        if (step->kernel->role == CLCONV_ROLE_CAST)
+            written |= step->copies;
+        else
+            cr_assert_eq(step->copies & ~written, 0, "step %d", i);
+    }
+    cr_assert_eq(written, CLCONV_BIT(CLCONV_DY) | CLCONV_BIT(CLCONV_W));
+}
+
+Test(planner, workspace_pieces_are_aligned_and_apart)
+{
+    clconv_steps steps = chosen("n3c5h7w7k3r3s3p1", "gpu", NULL);
+    size_t copies_end = 0;
+    for (clconv_tensor t = CLCONV_DY; t <= CLCONV_W; ++t) {
+        if (!(copies_of(&steps) & CLCONV_BIT(t)))
+            continue;
+        cr_assert_eq(steps.copy_offset[t] % CLCONV_WORKSPACE_ALIGN, 0);
+        cr_assert_geq(steps.copy_offset[t], copies_end);
+        copies_end = steps.copy_offset[t] +
+                     2 * (size_t)clconv_problem_elements(&steps.problem, t);
+    }
+    clconv_device d = device("gpu");
+    for (int i = 0; i < steps.count; ++i) {
+        clconv_task task = clconv_step_task(&steps, i, &d);
+        size_t scratch = steps.step[i].kernel->scratch(&task);
+        cr_assert_eq(steps.step[i].scratch_offset % CLCONV_WORKSPACE_ALIGN, 0);
+        cr_assert_geq(steps.step[i].scratch_offset, copies_end);
+        cr_assert_leq(steps.step[i].scratch_offset + scratch, steps.workspace);
+    }
+}
+
+Test(planner, a_workspace_limit_chooses_a_leaner_plan_or_says_what_it_takes)
+{
+    clconv_steps usual = chosen(DENSE, "cpu", NULL), lean;
+    cr_assert_eq(choose(DENSE, "cpu", CLCONV_OP_BACKWARD, usual.workspace - 1,
+                        NULL, &lean),
+                 CLCONV_OK);
+    cr_assert_lt(lean.workspace, usual.workspace);
+    cr_assert_eq(choose(DENSE, "cpu", CLCONV_OP_BACKWARD, 16, NULL, &lean),
+                 CLCONV_UNSUPPORTED);
+    cr_assert_not_null(strstr(clconv_last_error(), "max_workspace is 16"),
+                       "%s", clconv_last_error());
+}
+
+Test(planner, its_plan_string_chooses_the_same_plan)
+{
+    static const char *const presets[] = {"cpu", "gpu", "sm_80"};
+    for (size_t i = 0; i < sizeof presets / sizeof *presets; ++i) {
+        clconv_steps first = chosen(DENSE, presets[i], NULL);
+        clconv_text out = CLCONV_TEXT_EMPTY, again = CLCONV_TEXT_EMPTY;
+        clconv_steps_format(&first, &out);
+        clconv_steps second = chosen(DENSE, presets[i], out.data);
+        clconv_steps_format(&second, &again);
+        cr_assert_str_eq(out.data, again.data);
+        cr_assert_eq(first.workspace, second.workspace);
+        cr_assert_str_eq(second.step[0].why, "asked for");
+        clconv_text_free(&out);
+        clconv_text_free(&again);
+    }
+}
+
+Test(planner, faults_of_a_plan_string_are_named)
+{
+    static const struct {
+        const char *plan, *message;
+        clconv_status status;
+    } cases[] = {
+        {"bwd_date_generic", "no kernel \"bwd_date_generic\"; there is cast",
+         CLCONV_INVALID_ARGUMENT},
+        {"cast;;", "no kernel \"\"", CLCONV_INVALID_ARGUMENT},
+        {"bwd_data_generic;bwd_data_tile", "do the same",
+         CLCONV_INVALID_ARGUMENT},
+        {"bwd_data_generic:tiel=1", "bwd_data_generic: no parameter \"tiel\"",
+         CLCONV_INVALID_ARGUMENT},
+        {"bwd_data_generic:cast=none", "it is one of", CLCONV_INVALID_ARGUMENT},
+        {"bwd_data_mma", "bwd_data_mma does not cover", CLCONV_UNSUPPORTED},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        clconv_steps steps;
+        cr_assert_eq(choose(DENSE, "cpu", CLCONV_OP_BACKWARD, SIZE_MAX,
+                            cases[i].plan, &steps),
+                     cases[i].status, "%s", cases[i].plan);
+        cr_assert_not_null(strstr(clconv_last_error(), cases[i].message),
+                           "%s: %s", cases[i].plan, clconv_last_error());
+    }
+}

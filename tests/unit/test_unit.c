@@ -1,0 +1,189 @@
+/*
+ * The facts of the matrix units: they tile the matrices, and say what the
+ * instruction set's manual says.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel.h"
+#include "unit.h"
+
+/* How often each element of a rows x columns matrix is held by some lane. */
+static void count_owners(const clconv_unit *u, clconv_unit_fact row,
+                         clconv_unit_fact column, int registers, int parts,
+                         int columns, int *owners)
+{
+    for (int lane = 0; lane < u->lanes; ++lane)
+        for (int reg = 0; reg < registers; ++reg)
+            for (int part = 0; part < parts; ++part) {
+                int r = row.value(lane, reg, part);
+                int c = column.value(lane, reg, part);
+                ++owners[r * columns + c];
+            }
+}
+
+static void check_once(const char *what, const int *owners, int rows,
+                       int columns)
+{
+    for (int i = 0; i < rows * columns; ++i)
+        cr_assert_eq(owners[i], 1, "%s (%d, %d) is held %d times", what,
+                     i / columns, i % columns, owners[i]);
+}
+
+Test(unit, every_element_of_a_b_and_c_is_held_once)
+{
+    const clconv_unit *u = clconv_unit_get(CLCONV_UNIT_MMA_M16N8K16);
+    int a[256] = {0}, b[256] = {0}, c[256] = {0};
+    cr_assert(u->m * u->k <= 256 && u->k * u->n <= 256);
+    count_owners(u, u->a_row, u->a_k, u->a_registers, 2, u->k, a);
+    count_owners(u, u->b_k, u->b_column, u->b_registers, 2, u->n, b);
+    count_owners(u, u->c_row, u->c_column, u->c_registers, 1, u->n, c);
+    check_once("A", a, u->m, u->k);
+    check_once("B", b, u->k, u->n);
+    check_once("C", c, u->m, u->n);
+}
+
+/* What one 32-bit read from a tile with k innermost relies on. */
+Test(unit, the_halves_of_a_register_are_neighbours_along_k)
+{
+    const clconv_unit *u = clconv_unit_get(CLCONV_UNIT_MMA_M16N8K16);
+    for (int lane = 0; lane < u->lanes; ++lane) {
+        for (int reg = 0; reg < u->a_registers; ++reg) {
+            int k = u->a_k.value(lane, reg, 0);
+            cr_assert_eq(k % 2, 0);
+            cr_assert_eq(u->a_k.value(lane, reg, 1), k + 1);
+            cr_assert_eq(u->a_row.value(lane, reg, 1),
+                         u->a_row.value(lane, reg, 0));
+        }
+        for (int reg = 0; reg < u->b_registers; ++reg) {
+            int k = u->b_k.value(lane, reg, 0);
+            cr_assert_eq(k % 2, 0);
+            cr_assert_eq(u->b_k.value(lane, reg, 1), k + 1);
+            cr_assert_eq(u->b_column.value(lane, reg, 1),
+                         u->b_column.value(lane, reg, 0));
+        }
+    }
+}
+
+/* Read off the figures of mma.m16n8k16 in the PTX ISA. */
+Test(unit, mma_m16n8k16_is_as_published)
+{
+    static const struct {
+        char matrix;
+        int lane, reg, part, row, column;
+    } published[] = {
+        {'A', 0, 0, 0, 0, 0},    {'A', 0, 1, 0, 8, 0},
+        {'A', 0, 2, 0, 0, 8},    {'A', 0, 3, 1, 8, 9},
+        {'A', 5, 0, 1, 1, 3},    {'A', 5, 1, 0, 9, 2},
+        {'A', 5, 2, 0, 1, 10},   {'A', 31, 0, 0, 7, 6},
+        {'A', 31, 3, 1, 15, 15}, {'A', 18, 2, 1, 4, 13},
+        {'B', 0, 0, 1, 1, 0},    {'B', 0, 1, 0, 8, 0},
+        {'B', 5, 0, 0, 2, 1},    {'B', 5, 1, 1, 11, 1},
+        {'B', 31, 0, 0, 6, 7},   {'B', 31, 1, 1, 15, 7},
+        {'C', 0, 0, 0, 0, 0},    {'C', 0, 1, 0, 0, 1},
+        {'C', 0, 2, 0, 8, 0},    {'C', 5, 3, 0, 9, 3},
+        {'C', 31, 0, 0, 7, 6},   {'C', 31, 3, 0, 15, 7},
+    };
+    const clconv_unit *u = clconv_unit_get(CLCONV_UNIT_MMA_M16N8K16);
+    for (size_t i = 0; i < sizeof published / sizeof *published; ++i) {
+        char m = published[i].matrix;
+        clconv_unit_fact row = m == 'A' ? u->a_row : m == 'B' ? u->b_k
+                                                              : u->c_row;
+        clconv_unit_fact column = m == 'A'   ? u->a_k
+                                  : m == 'B' ? u->b_column
+                                             : u->c_column;
+        int lane = published[i].lane, reg = published[i].reg;
+        int part = published[i].part;
+        cr_assert_eq(row.value(lane, reg, part), published[i].row,
+                     "row of %c%d, lane %d", m, reg, lane);
+        cr_assert_eq(column.value(lane, reg, part), published[i].column,
+                     "column of %c%d, lane %d", m, reg, lane);
+    }
+}
+
+Test(unit, a_block_is_whole_fragments_for_every_warp)
+{
+    clconv_unit_block b = {
+        .unit = clconv_unit_get(CLCONV_UNIT_MMA_M16N8K16),
+        .warps = 4, .tile_m = 64, .tile_n = 8, .tile_k = 16, .pitch = 24,
+    };
+    cr_assert(clconv_unit_fits(&b));
+    b.tile_m = 32;
+    cr_assert_not(clconv_unit_fits(&b));
+    b.tile_m = 64, b.tile_n = 12;
+    cr_assert_not(clconv_unit_fits(&b));
+    b.tile_n = 8, b.tile_k = 24;
+    cr_assert_not(clconv_unit_fits(&b));
+}
+
+static bool covers(const char *kernel, const clconv_device *d)
+{
+    clconv_desc desc;
+    clconv_problem p;
+    cr_assert_eq(clconv_desc_parse("n2c8h9w9k8r3s3p1", &desc), CLCONV_OK);
+    cr_assert_eq(clconv_problem_init(&desc, &p), CLCONV_OK);
+    return clconv_kernel_find(kernel, strlen(kernel))->covers(&p, d);
+}
+
+Test(unit, kernels_ask_for_the_unit_and_for_an_instruction_set_that_has_it)
+{
+    static const char *const kernels[] = {"bwd_data_mma", "bwd_weight_mma"};
+    for (int i = 0; i < 2; ++i) {
+        clconv_device d;
+        clconv_device_preset("sm_80", &d);
+        cr_assert(covers(kernels[i], &d));
+        d.nv_sm = 75;
+        cr_assert_not(covers(kernels[i], &d));
+        d.unit_emulated = true;
+        cr_assert(covers(kernels[i], &d));
+        d.unit = CLCONV_UNIT_NONE;
+        cr_assert_not(covers(kernels[i], &d));
+    }
+}
+
+/* The source of a kernel for one problem; free() it. */
+static char *source_of(const char *kernel, bool emulated)
+{
+    const clconv_kernel *k = clconv_kernel_find(kernel, strlen(kernel));
+    int values[CLCONV_MAX_PARAMS];
+    clconv_desc desc;
+    clconv_problem p;
+    clconv_device d;
+    clconv_text why = CLCONV_TEXT_EMPTY;
+    clconv_device_preset("sm_90", &d);
+    d.unit_emulated = emulated;
+    cr_assert_eq(clconv_desc_parse("n2c8h9w9k8r3s3p1", &desc), CLCONV_OK);
+    cr_assert_eq(clconv_problem_init(&desc, &p), CLCONV_OK);
+    k->defaults(&p, &d, values);
+    clconv_task t = {.problem = &p, .device = &d, .values = values};
+    t.copies = k->wants_copies(&t);
+    char *source = clconv_kernel_source(k, &t, &why);
+    cr_assert_not_null(source, "%s", why.data);
+    return source;
+}
+
+/* Up to the multiplication the two texts are the same: an emulation tests the
+ * very loads and indices that the unit is given. */
+Test(unit, emulation_changes_the_multiplication_alone)
+{
+    static const char *const kernels[] = {"bwd_data_mma", "bwd_weight_mma"};
+    for (int i = 0; i < 2; ++i) {
+        char *native = source_of(kernels[i], false);
+        char *emulated = source_of(kernels[i], true);
+        cr_assert_not_null(strstr(native, "mma.sync.aligned.m16n8k16"));
+        cr_assert_null(strstr(emulated, "asm"));
+        cr_assert_null(strstr(native, "exchange_a"));
+        const char *start = "int a_row(";
+        const char *end = "__kernel";
+        const char *n = strstr(native, start), *m = strstr(emulated, start);
+        cr_assert_not_null(n);
+        cr_assert_not_null(m);
+        size_t length = (size_t)(strstr(n, end) - n);
+        cr_assert_eq(strncmp(n, m, length), 0, "%s", kernels[i]);
+        free(native);
+        free(emulated);
+    }
+}
