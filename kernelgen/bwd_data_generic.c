@@ -11,7 +11,8 @@
  * Columns w = phase, phase + stride_w, ... meet consecutive columns q of dY
  * for the same filter columns s, so that a phase is a convolution of stride
  * 1; with stride 1 there is one phase. NCHW: vectors run along w, a tile is
- * some channels. NHWC: vectors run along c, a tile is some columns.
+ * some channels. NHWC: vectors run along c, a tile is some columns; where each
+ * group has one c and one k, vectors run across groups instead.
  *
  * NCHW vectors are multiplied by single weights, which a first pass rounds,
  * widens and puts side by side: scratch[group][r][s][k][c] in fp32.
@@ -93,6 +94,14 @@ static size_t scratch(const clconv_task *t)
            sizeof(float);
 }
 
+/* Do vectors run across groups? */
+static bool across_groups(const clconv_task *t)
+{
+    const clconv_problem *p = t->problem;
+    return p->layout == CLCONV_NHWC && t->values[VEC] > 1 && p->group_c == 1 &&
+           p->group_k == 1;
+}
+
 static int64_t work_items(const clconv_task *t, int64_t batch)
 {
     const clconv_problem *p = t->problem;
@@ -103,19 +112,20 @@ static int64_t work_items(const clconv_task *t, int64_t batch)
     int64_t blocks = clconv_generic_divide_up(
         p->group_c, nchw ? (p->group_c == 1 ? 1 : tile) : vec);
     int64_t tiles = clconv_generic_divide_up(columns, nchw ? vec : tile);
-    return batch * p->groups * blocks * p->h * phases * tiles;
+    int64_t groups =
+        clconv_generic_divide_up(p->groups, across_groups(t) ? vec : 1);
+    return batch * groups * blocks * p->h * phases * tiles;
 }
 
 static clconv_pass main_pass(const clconv_task *t, int64_t batch)
 {
     clconv_pass pass = {.entry = ENTRY, .serves = CLCONV_OP_DX};
     pass.local = (size_t)t->values[LWS];
-    pass.groups = (size_t)clconv_generic_divide_up(work_items(t, batch),
-                                                   t->values[LWS]);
+    pass.groups =
+        (size_t)clconv_generic_divide_up(work_items(t, batch), t->values[LWS]);
     clconv_entry_arg(&pass, CLCONV_ARG_OPERAND, CLCONV_DY);
-    clconv_entry_arg(&pass,
-                     prepares(t) ? CLCONV_ARG_SCRATCH : CLCONV_ARG_OPERAND,
-                     CLCONV_W);
+    clconv_entry_arg(
+        &pass, prepares(t) ? CLCONV_ARG_SCRATCH : CLCONV_ARG_OPERAND, CLCONV_W);
     clconv_entry_arg(&pass, CLCONV_ARG_TENSOR, CLCONV_DX);
     clconv_entry_arg(&pass, CLCONV_ARG_BETA, CLCONV_DX);
     if (clconv_output_is_counted(t->problem, CLCONV_DX))
@@ -130,8 +140,8 @@ static clconv_pass weights_pass(const clconv_task *t)
     const clconv_problem *p = t->problem;
     clconv_pass pass = {.entry = ENTRY_WEIGHTS, .serves = CLCONV_OP_DX};
     pass.local = (size_t)t->values[LWS];
-    pass.groups = (size_t)clconv_generic_divide_up(p->k * p->r * p->s,
-                                                   t->values[LWS]);
+    pass.groups =
+        (size_t)clconv_generic_divide_up(p->k * p->r * p->s, t->values[LWS]);
     clconv_entry_arg(&pass, CLCONV_ARG_OPERAND, CLCONV_W);
     clconv_entry_arg(&pass, CLCONV_ARG_SCRATCH, CLCONV_W);
     clconv_entry_arg(&pass, CLCONV_ARG_SIZES, CLCONV_W);
@@ -163,8 +173,9 @@ static void emit_weights(clconv_emit *e, const clconv_task *t)
     clconv_generic_emit_place(e, "r", "sizes.r");
     clconv_emit_line(e, "if (item >= sizes.groups)");
     clconv_emit_line(e, "    return;");
-    clconv_emit_line(e, "long f = (item * sizes.group_k + k) * sizes.w_image "
-                        "+ r * sizes.w_row + s * sizes.w_column;");
+    clconv_emit_line(e, "long f = (item * sizes.group_k + k) * "
+                        "sizes.w_image +");
+    clconv_emit_line(e, "    r * sizes.w_row + s * sizes.w_column;");
     clconv_emit_line(e, "for (int c = 0; c < sizes.group_c; ++c)");
     clconv_emit_line(e, "    scratch[c] = load_w(w, f + "
                         "c * sizes.w_channel);");
@@ -201,25 +212,28 @@ static void emit_products_nchw(clconv_emit *e, bool prepared, bool inside)
                                : "    sum[t] += v * load_w(w, f + "
                                  "min(t, past) * sizes.w_channel);");
     clconv_emit_line(e, "i += sizes.dy_channel;");
-    clconv_emit_line(e, prepared ? "f += sizes.group_c;"
-                                 : "f += sizes.w_image;");
+    clconv_emit_line(e,
+                     prepared ? "f += sizes.group_c;" : "f += sizes.w_image;");
     clconv_emit_close(e);
 }
 
 static void emit_sum_nchw(clconv_emit *e, bool prepared)
 {
     clconv_emit_line(e, "long i = at.n * sizes.dy_image + "
-                        "first_k * sizes.dy_channel + p * sizes.dy_row + q;");
+                        "first_k * sizes.dy_channel +");
+    clconv_emit_line(e, "    p * sizes.dy_row + q;");
     if (!prepared) {
         clconv_emit_line(e, "int past = sizes.group_c - 1 - at.c;");
         clconv_emit_line(e, "long f = first_k * sizes.w_image + "
-                            "at.c * sizes.w_channel + r * sizes.w_row + "
-                            "s * sizes.w_column;");
+                            "at.c * sizes.w_channel +");
+        clconv_emit_line(e, "    r * sizes.w_row + s * sizes.w_column;");
         emit_products_nchw(e, prepared, false);
         return;
     }
-    clconv_emit_line(e, "long f = (((long)at.group * sizes.r + r) * sizes.s + "
-                        "s) * sizes.group_k * sizes.group_c + at.c;");
+    clconv_emit_line(e, "long tap = ((long)at.group * sizes.r + r) * "
+                        "sizes.s + s;");
+    clconv_emit_line(e, "long f = tap * sizes.group_k * sizes.group_c + "
+                        "at.c;");
     clconv_emit_line(e, "long last = i + (sizes.group_k - 1) * "
                         "sizes.dy_channel;");
     clconv_emit_open(e, "if (i >= 0 && last + $vec <= dy_end)");
@@ -259,8 +273,9 @@ static void emit_sum_nhwc(clconv_emit *e, int vec)
     clconv_emit_line(e, "long i[$tile];");
     emit_each_tile(e, "    i[t] = row + clamp(q + t, 0, sizes.q - 1) * "
                       "sizes.dy_column;");
-    clconv_emit_line(e, "long f = first_k * sizes.w_image + r * sizes.w_row + "
-                        "s * sizes.w_column + at.c;");
+    clconv_emit_line(e, "long f = first_k * sizes.w_image + "
+                        "r * sizes.w_row +");
+    clconv_emit_line(e, "    s * sizes.w_column + at.c;");
     if (vec == 1) {
         emit_products_nhwc(e, vec, true);
         return;
@@ -275,12 +290,32 @@ static void emit_sum_nhwc(clconv_emit *e, int vec)
     clconv_emit_close(e);
 }
 
+/* NHWC across groups: one weight a lane. */
+static void emit_sum_across(clconv_emit *e)
+{
+    clconv_emit_line(e, "long row = at.n * sizes.dy_image + "
+                        "p * sizes.dy_row + at.group;");
+    clconv_emit_line(e, "long f = at.group * sizes.w_image + "
+                        "r * sizes.w_row + s * sizes.w_column;");
+    clconv_emit_line(e, "float weights[16];");
+    clconv_emit_line(e, "for (int lane = 0; lane < 16; ++lane)");
+    clconv_emit_line(e, "    weights[lane] = window_w(w, "
+                        "f + lane * sizes.w_image, w_end);");
+    clconv_emit_line(e, "#pragma unroll");
+    clconv_emit_open(e, "for (int t = 0; t < $tile; ++t)");
+    clconv_emit_line(e, "long i = row + clamp(q + t, 0, sizes.q - 1) * "
+                        "sizes.dy_column;");
+    clconv_emit_line(e, "sum[t] = vload16(0, weights) * "
+                        "window_dy16(dy, i, dy_end);");
+    clconv_emit_close(e);
+}
+
 /* Adds the sums to the totals where dY has the column. */
 static void emit_add(clconv_emit *e, bool nchw)
 {
     if (nchw) {
-        clconv_emit_line(e, "$int hit = (q + $lanes >= 0) & "
-                            "(q + $lanes < sizes.q);");
+        clconv_emit_line(e, "$int hit = (q + lanes >= 0) & "
+                            "(q + lanes < sizes.q);");
         emit_each_tile(e, "    total[t] = select(total[t], total[t] + sum[t], "
                           "hit);");
     } else {
@@ -292,7 +327,7 @@ static void emit_add(clconv_emit *e, bool nchw)
 }
 
 /* The taps of one filter row r, which meets row p of dY. */
-static void emit_row(clconv_emit *e, const clconv_task *t)
+static void emit_row(clconv_emit *e, const clconv_task *t, bool across)
 {
     bool nchw = t->problem->layout == CLCONV_NCHW;
     clconv_emit_open(e, "for (int s = 0; s < sizes.s; ++s)");
@@ -306,13 +341,15 @@ static void emit_row(clconv_emit *e, const clconv_task *t)
     emit_each_tile(e, "    sum[t] = 0.0f;");
     if (nchw)
         emit_sum_nchw(e, prepares(t));
+    else if (across)
+        emit_sum_across(e);
     else
         emit_sum_nhwc(e, t->values[VEC]);
     emit_add(e, nchw);
     clconv_emit_close(e);
 }
 
-static void emit_taps(clconv_emit *e, const clconv_task *t)
+static void emit_taps(clconv_emit *e, const clconv_task *t, bool across)
 {
     clconv_emit_open(e, "for (int r = 0; r < sizes.r; ++r)");
     clconv_emit_line(e, "int up = at.h + sizes.pad_top - "
@@ -321,13 +358,17 @@ static void emit_taps(clconv_emit *e, const clconv_task *t)
     clconv_emit_line(e, "if (up < 0 || up % sizes.stride_h != 0 || "
                         "p >= sizes.p)");
     clconv_emit_line(e, "    continue;");
-    emit_row(e, t);
+    emit_row(e, t, across);
     clconv_emit_close(e);
 }
 
-/* columns: those of the phase from the tile's first on. */
-static void emit_put(clconv_emit *e, bool nchw)
+/* columns: those of the phase from the tile's first on. $channels: those of
+ * the tensor that a vector holds. */
+static void emit_put(clconv_emit *e, bool nchw, bool across)
 {
+    clconv_emit_set_text(e, "channels",
+                         across ? "sizes.groups - at.group"
+                                : "sizes.group_c - at.c");
     clconv_emit_line(e, "int columns = (sizes.w - at.phase + sizes.stride_w "
                         "- 1) / sizes.stride_w - at.column;");
     clconv_emit_line(e, "long step = sizes.stride_w * sizes.x_column;");
@@ -345,38 +386,42 @@ static void emit_put(clconv_emit *e, bool nchw)
     } else {
         clconv_emit_line(e, "    if (t < columns)");
         clconv_emit_line(e, "        put_dx$vn(dx, i + t * step, 1, "
-                            "sizes.group_c - at.c, total[t], "
+                            "$channels, total[t], "
                             "beta$tally_pass);");
     }
 }
 
-/* void tile<tile>(...): one tile of dX, tile vectors. */
-static void emit_tile(clconv_emit *e, const clconv_task *t, int tile)
+/* void tile<tile>(...) or across<tile>(...): one tile of dX, tile vectors. */
+static void emit_tile(clconv_emit *e, const clconv_task *t, int tile,
+                      bool across)
 {
     bool nchw = t->problem->layout == CLCONV_NCHW;
     int vec = t->values[VEC];
     clconv_operand_set_width(e, vec);
     clconv_generic_set_lanes(e, vec);
     clconv_emit_set(e, "tile", tile);
+    clconv_emit_set_text(e, "function", across ? "across" : "tile");
     clconv_emit_set(e, "reach", nchw ? vec : tile);
-    clconv_emit_set_text(e, "dy_type",
-                         clconv_operand_is_half(t, CLCONV_DY) ? "half"
-                                                              : "float");
+    clconv_emit_set_text(
+        e, "dy_type", clconv_operand_is_half(t, CLCONV_DY) ? "half" : "float");
     clconv_emit_set_text(
         e, "w_type",
         clconv_operand_is_half(t, CLCONV_W) && !prepares(t) ? "half" : "float");
-    clconv_emit_line(e, "void tile$tile(__global const $dy_type *dy, "
-                        "__global const $w_type *w,");
+    clconv_emit_line(e,
+                     "static void $function$tile(__global const $dy_type *dy, "
+                     "__global const $w_type *w,");
     clconv_emit_line(e, "    __global $stored *dx, float beta"
                         "$tally_parameter, sizes_t sizes,");
     clconv_emit_open(e, "    place_t at)");
     clconv_emit_line(e, "long first_k = at.group * sizes.group_k;");
     clconv_emit_line(e, "long dy_end = sizes.n * sizes.dy_image;");
     clconv_emit_line(e, "long w_end = sizes.k * sizes.w_image;");
+    if (nchw)
+        clconv_emit_line(e, "$int lanes = $lanes;");
     clconv_emit_line(e, "$float total[$tile];");
     emit_each_tile(e, "    total[t] = 0.0f;");
-    emit_taps(e, t);
-    emit_put(e, nchw);
+    emit_taps(e, t, across);
+    emit_put(e, nchw, across);
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
@@ -385,48 +430,60 @@ static void emit_tile(clconv_emit *e, const clconv_task *t, int tile)
 
 /* Tiles of a phase's columns vary fastest, so that neighbours read and write
  * neighbours. */
-static void emit_find_place(clconv_emit *e, bool nchw)
+static void emit_find_place(clconv_emit *e, const clconv_task *t)
 {
+    bool nchw = t->problem->layout == CLCONV_NCHW;
+    clconv_emit_set(e, "columns_step", t->values[nchw ? VEC : TILE]);
     clconv_emit_line(e, "long item = (long)get_global_id(0);");
     clconv_emit_line(e, "int phases = min(sizes.stride_w, sizes.w);");
     clconv_emit_line(e, "int columns = (sizes.w - 1) / sizes.stride_w + 1;");
-    if (nchw) {
-        clconv_emit_line(e, "int tile = sizes.group_c == 1 ? 1 : $tile;");
-        clconv_emit_line(e, "int tiles = (columns + $vec - 1) / $vec;");
-        clconv_emit_line(e, "int blocks = (sizes.group_c + tile - 1) / tile;");
-    } else {
-        clconv_emit_line(e, "int tiles = (columns + $tile - 1) / $tile;");
-        clconv_emit_line(e, "int blocks = (sizes.group_c + $vec - 1) / $vec;");
-    }
+    clconv_emit_line(e, "int tiles = (columns - 1) / $columns_step + 1;");
+    clconv_emit_line(e, nchw ? "int step = sizes.group_c == 1 ? 1 : $tile;"
+                             : "int step = $vec;");
+    clconv_emit_line(e, "int blocks = (sizes.group_c - 1) / step + 1;");
+    clconv_emit_line(e, nchw || t->values[VEC] == 1
+                            ? "int across = 1;"
+                            : "int across = sizes.group_c == 1 && "
+                              "sizes.group_k == 1 ? $vec : 1;");
+    clconv_emit_line(e, "int groups = (sizes.groups - 1) / across + 1;");
     clconv_generic_emit_place(e, "column", "tiles");
     clconv_generic_emit_place(e, "phase", "phases");
     clconv_generic_emit_place(e, "h", "sizes.h");
     clconv_generic_emit_place(e, "block", "blocks");
-    clconv_generic_emit_place(e, "group", "sizes.groups");
+    clconv_generic_emit_place(e, "group", "groups");
     clconv_emit_line(e, "if (item >= sizes.n)");
     clconv_emit_line(e, "    return;");
+    clconv_emit_line(e, "place_t at = { (int)item, group * across, "
+                        "block * step, h, phase, column * $columns_step };");
+}
+
+/* Calls function<tile>. */
+static void emit_call(clconv_emit *e, const char *indent, const char *function,
+                      int tile)
+{
+    clconv_emit_set_text(e, "indent", indent);
+    clconv_emit_set_text(e, "function", function);
+    clconv_emit_set(e, "tile", tile);
+    clconv_emit_line(e, "$indent$function$tile(dy, $weights, dx, "
+                        "beta$tally, sizes, at);");
 }
 
 static void emit_entry(clconv_emit *e, const clconv_task *t)
 {
     clconv_pass pass = main_pass(t, t->problem->n);
     bool nchw = t->problem->layout == CLCONV_NCHW;
+    int vec = t->values[VEC], tile = t->values[TILE];
     clconv_entry_open(e, t, &pass, NULL);
     clconv_output_emit_tally(e, t->problem, CLCONV_DX);
-    emit_find_place(e, nchw);
+    emit_find_place(e, t);
     clconv_emit_set_text(e, "weights", prepares(t) ? "scratch" : "w");
-    clconv_emit_line(e, nchw ? "place_t at = { (int)item, group, block * tile, "
-                               "h, phase, column * $vec };"
-                             : "place_t at = { (int)item, group, block * $vec, "
-                               "h, phase, column * $tile };");
-    if (nchw && t->values[TILE] > 1) {
-        clconv_emit_line(e, "if (tile == 1)");
-        clconv_emit_line(e, "    tile1(dy, $weights, dx, beta$tally, sizes, at);");
+    if (nchw ? tile > 1 : vec > 1) {
+        clconv_emit_line(e, nchw ? "if (step == 1)" : "if (across > 1)");
+        emit_call(e, "    ", nchw ? "tile" : "across", nchw ? 1 : tile);
         clconv_emit_line(e, "else");
-        clconv_emit_line(e, "    tile$tile(dy, $weights, dx, beta$tally, "
-                            "sizes, at);");
+        emit_call(e, "    ", "tile", tile);
     } else {
-        clconv_emit_line(e, "tile$tile(dy, $weights, dx, beta$tally, sizes, at);");
+        emit_call(e, "", "tile", tile);
     }
     clconv_output_emit_flush(e, t->problem, CLCONV_DX);
     clconv_emit_close(e);
@@ -445,8 +502,10 @@ static void emit(clconv_emit *e, const clconv_task *t)
     clconv_output_emit_put(e, t->problem, CLCONV_DX, vec);
     emit_place_type(e);
     if (nchw && tile > 1)
-        emit_tile(e, t, 1);
-    emit_tile(e, t, tile);
+        emit_tile(e, t, 1, false);
+    if (!nchw && vec > 1)
+        emit_tile(e, t, tile, true);
+    emit_tile(e, t, tile, false);
     emit_entry(e, t);
 }
 

@@ -30,11 +30,6 @@ static const clconv_param params[] = {CLCONV_GEMM_PARAM_ROWS};
 
 #define OPERANDS (CLCONV_BIT(CLCONV_DY) | CLCONV_BIT(CLCONV_W))
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 static int64_t smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -44,7 +39,8 @@ static int64_t smaller(int64_t a, int64_t b)
  * most, so that all phases have equally many. */
 static int64_t phase_pixels(const clconv_problem *p)
 {
-    return ceil_div(p->h, p->stride_h) * ceil_div(p->w, p->stride_w);
+    return clconv_gemm_tiles(p->h, p->stride_h) *
+           clconv_gemm_tiles(p->w, p->stride_w);
 }
 
 static int64_t phases(const clconv_problem *p)
@@ -57,15 +53,15 @@ static int64_t work_groups(const clconv_task *t, int64_t batch)
     const clconv_problem *p = t->problem;
     int64_t pixels = batch * phase_pixels(p);
     return phases(p) * p->groups *
-           ceil_div(pixels, t->values[CLCONV_GEMM_TILE_M]) *
-           ceil_div(p->group_c, t->values[CLCONV_GEMM_TILE_N]);
+           clconv_gemm_tiles(pixels, t->values[CLCONV_GEMM_TILE_M]) *
+           clconv_gemm_tiles(p->group_c, t->values[CLCONV_GEMM_TILE_N]);
 }
 
 /* Pixels, terms and work-groups are counted in ints on the device, with room
  * for a last tile. */
 static bool covers(const clconv_problem *p, const clconv_device *d)
 {
-    double limit = (1 << 30);
+    const double limit = CLCONV_GEMM_LIMIT;
     double pixels = (double)p->n * (double)phase_pixels(p);
     double terms = (double)p->r * (double)p->s * (double)p->group_k;
     double work = (pixels / 64 + 1) * (double)phases(p) * (double)p->groups *
@@ -134,9 +130,8 @@ static void emit_place(clconv_emit *e)
 {
     clconv_emit_open(e, "void block_place(block_t *b, const sizes_t *s, "
                         "int number)");
-    clconv_emit_line(e, "b->rows = (s->h + s->stride_h - 1) / s->stride_h;");
-    clconv_emit_line(e, "b->columns = (s->w + s->stride_w - 1) / "
-                        "s->stride_w;");
+    clconv_emit_line(e, "b->rows = (s->h - 1) / s->stride_h + 1;");
+    clconv_emit_line(e, "b->columns = (s->w - 1) / s->stride_w + 1;");
     clconv_emit_line(e, "int pixel_tiles = (s->n * b->rows * b->columns + "
                         "$tile_m - 1) / $tile_m;");
     clconv_emit_line(e, "int c_tiles = (s->group_c + $tile_n - 1) / $tile_n;");

@@ -360,8 +360,9 @@ static void emit_taps(clconv_emit *e, const clconv_task *t)
 /* plane: k = 0 at the tile's first position for tap (0, 0). */
 static void emit_multiply(clconv_emit *e, const clconv_task *t)
 {
-    clconv_emit_open(e, "void multiply(__global const $plane_type *plane, "
-                        "__global const float *weights, float *sums)");
+    clconv_emit_open(e,
+                     "static void multiply(__global const $plane_type *plane, "
+                     "__global const float *weights, float *sums)");
     emit_tile(e, t, "float16 sum${i}_$j = 0.0f;");
     clconv_emit_open(e, "for (int k = 0; k < $k; ++k)");
     emit_taps(e, t);
@@ -373,41 +374,42 @@ static void emit_multiply(clconv_emit *e, const clconv_task *t)
     clconv_emit_blank(e);
 }
 
-/* count sums, neighbours in a row of dX, in as few stores as there can be. */
-static void emit_store_run(clconv_emit *e, const clconv_problem *p)
+/* The next width sums, if count has that bit. */
+static void emit_store_narrow(clconv_emit *e, int width)
 {
-    static const int narrow[] = {8, 4, 2, 1};
-    clconv_emit_open(e, "void store_run(__global $dx_type *dx, long i, "
+    clconv_operand_set_width(e, width);
+    clconv_emit_set(e, "width", width);
+    clconv_emit_open(e, "if (count & $width)");
+    clconv_emit_line(e, width > 1 ? "store_dx$vn(dx, i, vload$vn(0, sums), "
+                                    "beta$tally);"
+                                  : "store_dx(dx, i, *sums, beta$tally);");
+    clconv_emit_line(e, "i += $width;");
+    clconv_emit_line(e, "sums += $width;");
+    clconv_emit_close(e);
+}
+
+/* count sums, neighbours in a row of dX, in as few stores as there can be. */
+static void emit_store_run(clconv_emit *e)
+{
+    clconv_emit_open(e, "static void store_run(__global $dx_type *dx, long i, "
                         "const float *sums, int count, float beta$counts)");
     clconv_emit_open(e, "for (; count >= 16; count -= 16)");
     clconv_emit_line(e, "store_dx16(dx, i, vload16(0, sums), beta$tally);");
     clconv_emit_line(e, "i += 16;");
     clconv_emit_line(e, "sums += 16;");
     clconv_emit_close(e);
-    for (int n = 0; n < 4; ++n) {
-        clconv_operand_set_width(e, narrow[n]);
-        clconv_emit_set(e, "narrow", narrow[n]);
-        clconv_emit_set_text(e, "value",
-                             narrow[n] > 1 ? "vload$vn(0, sums)" : "*sums");
-        clconv_emit_open(e, "if (count & $narrow)");
-        clconv_emit_line(e, narrow[n] > 1
-                                ? "store_dx$vn(dx, i, vload$vn(0, sums), "
-                                  "beta$tally);"
-                                : "store_dx(dx, i, *sums, beta$tally);");
-        clconv_emit_line(e, "i += $narrow;");
-        clconv_emit_line(e, "sums += $narrow;");
-        clconv_emit_close(e);
-    }
+    for (int width = LANES / 2; width > 0; width /= 2)
+        emit_store_narrow(e, width);
     clconv_emit_close(e);
     clconv_emit_blank(e);
-    (void)p;
 }
 
 /* A channel of a tile: its positions from position on, row by row. */
 static void emit_store_positions(clconv_emit *e)
 {
-    clconv_emit_open(e, "void store_positions(__global $dx_type *dx, int "
-                        "position, const float *sums, float beta$counts)");
+    clconv_emit_open(e,
+                     "static void store_positions(__global $dx_type *dx, int "
+                     "position, const float *sums, float beta$counts)");
     clconv_emit_line(e, "int h = position / $pitch;");
     clconv_emit_line(e, "int w = position % $pitch;");
     clconv_emit_open(e, "for (int i = 0; i < $tile && h < $h; ++h)");
@@ -432,7 +434,7 @@ static void emit_stores(clconv_emit *e, const clconv_problem *p)
                          p->type[CLCONV_DX] == CLCONV_F16 ? "half" : "float");
     clconv_emit_set_text(e, "counts", counted ? ", counts_t *tally" : "");
     clconv_emit_set_text(e, "tally", counted ? ", tally" : "");
-    emit_store_run(e, p);
+    emit_store_run(e);
     emit_store_positions(e);
 }
 

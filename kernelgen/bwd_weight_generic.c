@@ -10,7 +10,8 @@
  *
  * NCHW: vectors run along q, the tile is tile x tile channels, and the
  * elements of the vectors are added up at the end. NHWC: vectors run along c,
- * the tile is two times tile channels k.
+ * the tile is two times tile channels k; where each group has one c and one k,
+ * vectors run across groups.
  *
  * With split > 1 the rows are dealt out to split parts, whose totals go to
  * scratch[part][element of dW] and are added in that order by a second pass.
@@ -56,8 +57,8 @@ static unsigned wants_copies(const clconv_task *t)
 {
     if (t->values[CAST] == CLCONV_CAST_FUSED)
         return 0;
-    return clconv_operand_cast_bits(
-        t->problem, CLCONV_BIT(CLCONV_DY) | CLCONV_BIT(CLCONV_X));
+    return clconv_operand_cast_bits(t->problem, CLCONV_BIT(CLCONV_DY) |
+                                                    CLCONV_BIT(CLCONV_X));
 }
 
 /* ---- Geometry; the emitted text repeats this arithmetic --------------- */
@@ -82,9 +83,12 @@ static int64_t part_items(const clconv_problem *p, const int *values)
     clconv_task t = {.problem = p, .values = values};
     tile shape = tile_of(&t);
     bool nchw = p->layout == CLCONV_NCHW;
-    if (p->group_k == 1 && p->group_c == 1)
+    bool single = p->group_k == 1 && p->group_c == 1;
+    int64_t across = single && !nchw ? values[VEC] : 1;
+    if (single)
         shape = (tile){1, 1};
-    return p->groups * clconv_generic_divide_up(p->group_k, shape.k) *
+    return clconv_generic_divide_up(p->groups, across) *
+           clconv_generic_divide_up(p->group_k, shape.k) *
            clconv_generic_divide_up(p->group_c, nchw ? shape.c : values[VEC]) *
            p->r * p->s;
 }
@@ -131,8 +135,7 @@ static clconv_pass main_pass(const clconv_task *t)
     clconv_pass pass = {.entry = ENTRY, .serves = CLCONV_OP_DW};
     int64_t items = part_items(t->problem, t->values) * t->values[SPLIT];
     pass.local = (size_t)t->values[LWS];
-    pass.groups =
-        (size_t)clconv_generic_divide_up(items, t->values[LWS]);
+    pass.groups = (size_t)clconv_generic_divide_up(items, t->values[LWS]);
     clconv_entry_arg(&pass, CLCONV_ARG_OPERAND, CLCONV_DY);
     clconv_entry_arg(&pass, CLCONV_ARG_OPERAND, CLCONV_X);
     if (t->values[SPLIT] > 1) {
@@ -153,8 +156,7 @@ static clconv_pass sum_pass(const clconv_task *t)
     int64_t items = clconv_generic_divide_up(
         clconv_problem_elements(t->problem, CLCONV_DW), t->values[VEC]);
     pass.local = (size_t)t->values[LWS];
-    pass.groups =
-        (size_t)clconv_generic_divide_up(items, t->values[LWS]);
+    pass.groups = (size_t)clconv_generic_divide_up(items, t->values[LWS]);
     clconv_entry_arg(&pass, CLCONV_ARG_SCRATCH, CLCONV_DW);
     clconv_entry_arg(&pass, CLCONV_ARG_TENSOR, CLCONV_DW);
     clconv_entry_arg(&pass, CLCONV_ARG_BETA, CLCONV_DW);
@@ -210,8 +212,9 @@ static void emit_each_sum(clconv_emit *e, const char *statement)
 /* float16 spread_x(x, i, step, hit): elements i, i + step, ... where hit. */
 static void emit_spread(clconv_emit *e)
 {
-    clconv_emit_line(e, "float16 spread_x(__global const $x_type *x, long i, "
-                        "long step, int16 hit,");
+    clconv_emit_line(
+        e, "static float16 spread_x(__global const $x_type *x, long i, "
+           "long step, int16 hit,");
     clconv_emit_open(e, "    long end)");
     clconv_emit_open(e, "if (step == 1)");
     clconv_emit_line(e, "return window_x16(x, i, end);");
@@ -247,7 +250,7 @@ static void emit_read_nchw(clconv_emit *e, int vec, bool inside)
                    "i[k] + q, dy_end), hit);");
     if (vec > 1)
         emit_each_c(e, "    v[c] = select(($float)0.0f, spread_x(x, "
-                       "j[c] + first_w, sizes.stride_w, hit, x_end), hit);");
+                       "j[c] + first_w, step, hit, x_end), hit);");
     else
         emit_each_c(e, "    v[c] = select(0.0f, window_x(x, "
                        "j[c] + first_w, x_end), hit);");
@@ -256,10 +259,9 @@ static void emit_read_nchw(clconv_emit *e, int vec, bool inside)
 static void emit_columns_nchw(clconv_emit *e, int vec, bool inside)
 {
     clconv_emit_open(e, "for (int q = 0; q < sizes.q; q += $vec)");
-    clconv_emit_line(e, "int first_w = q * sizes.stride_w + "
-                        "at.s * sizes.dilation_w - sizes.pad_left;");
-    clconv_emit_line(e, "$int w = first_w + $lanes * sizes.stride_w;");
-    clconv_emit_line(e, "$int hit = (q + $lanes < sizes.q) & (w >= 0) & "
+    clconv_emit_line(e, "int first_w = left + q * step;");
+    clconv_emit_line(e, "$int w = first_w + lanes * step;");
+    clconv_emit_line(e, "$int hit = (q + lanes < sizes.q) & (w >= 0) & "
                         "(w < sizes.w);");
     clconv_emit_line(e, "$float d[$tile_k], v[$tile_c];");
     emit_read_nchw(e, vec, inside);
@@ -270,22 +272,26 @@ static void emit_columns_nchw(clconv_emit *e, int vec, bool inside)
 /* One row: i[k], j[c] are where its channels start in dY and X. */
 static void emit_row_nchw(clconv_emit *e, int vec)
 {
+    clconv_emit_line(e, "int step = sizes.stride_w;");
+    clconv_emit_line(e, "int left = at.s * sizes.dilation_w - "
+                        "sizes.pad_left;");
+    clconv_emit_line(e, "long dy_row = n * sizes.dy_image + "
+                        "p * sizes.dy_row;");
+    clconv_emit_line(e, "long x_row = n * sizes.x_image + h * sizes.x_row;");
     clconv_emit_line(e, "long i[$tile_k], j[$tile_c];");
-    emit_each_k(e, "    i[k] = n * sizes.dy_image + p * sizes.dy_row + "
-                   "(first_k + min(at.k + k, sizes.group_k - 1)) * "
-                   "sizes.dy_channel;");
-    emit_each_c(e, "    j[c] = n * sizes.x_image + h * sizes.x_row + "
-                   "(first_c + min(at.c + c, sizes.group_c - 1)) * "
-                   "sizes.x_channel;");
+    emit_each_k(e, "    i[k] = dy_row + sizes.dy_channel * "
+                   "(first_k + min(at.k + k, sizes.group_k - 1));");
+    emit_each_c(e, "    j[c] = x_row + sizes.x_channel * "
+                   "(first_c + min(at.c + c, sizes.group_c - 1));");
     if (vec == 1) {
         emit_columns_nchw(e, vec, false);
         return;
     }
-    clconv_emit_line(e, "int left = at.s * sizes.dilation_w - "
-                        "sizes.pad_left;");
-    clconv_emit_open(e, "if (sizes.stride_w == 1 && j[0] + left >= 0 && "
-                        "i[$tile_k - 1] + sizes.q + $vec <= dy_end && "
-                        "j[$tile_c - 1] + left + sizes.q + $vec <= x_end)");
+    clconv_emit_line(e, "long last_i = i[$tile_k - 1] + sizes.q + $vec;");
+    clconv_emit_line(e, "long last_j = j[$tile_c - 1] + left + sizes.q + "
+                        "$vec;");
+    clconv_emit_open(e, "if (step == 1 && j[0] + left >= 0 && "
+                        "last_i <= dy_end && last_j <= x_end)");
     emit_columns_nchw(e, vec, true);
     clconv_emit_else(e);
     emit_columns_nchw(e, vec, false);
@@ -293,17 +299,20 @@ static void emit_row_nchw(clconv_emit *e, int vec)
 }
 
 /* d[k] of one pixel: the channels lie side by side. What lies beyond the
- * group's is read with them and not used. */
+ * group's is read with them and not used. Across groups, d is a vector. */
 static void emit_pixel_dy(clconv_emit *e, int vec, int tile_k, bool inside)
 {
-    if (vec > 1 && tile_k > 1) {
-        clconv_emit_line(e, "float d[16];");
-        clconv_emit_line(e, inside ? "vstore16(load_dy16(dy, i), 0, d);"
-                                   : "vstore16(window_dy16(dy, i, dy_end), 0, "
-                                     "d);");
-    } else {
+    const char *read =
+        inside ? "load_dy16(dy, i)" : "window_dy16(dy, i, dy_end)";
+    clconv_emit_set_text(e, "read", read);
+    if (vec == 1) {
         clconv_emit_line(e, "float d[$tile_k];");
         emit_each_k(e, "    d[k] = window_dy(dy, i + k, dy_end);");
+    } else if (tile_k == 1) {
+        clconv_emit_line(e, "float16 d[1] = { $read };");
+    } else {
+        clconv_emit_line(e, "float d[16];");
+        clconv_emit_line(e, "vstore16($read, 0, d);");
     }
 }
 
@@ -334,10 +343,11 @@ static void emit_row_nhwc(clconv_emit *e, int vec, int tile_k)
         emit_columns_nhwc(e, vec, tile_k, false);
         return;
     }
-    clconv_emit_open(e, "if (i + (sizes.q - 1) * sizes.dy_column + $vec <= "
-                        "dy_end && "
-                        "j + (sizes.w - 1) * sizes.x_column + $vec <= "
-                        "x_end)");
+    clconv_emit_line(e, "long last_i = i + (sizes.q - 1) * sizes.dy_column + "
+                        "$vec;");
+    clconv_emit_line(e, "long last_j = j + (sizes.w - 1) * sizes.x_column + "
+                        "$vec;");
+    clconv_emit_open(e, "if (last_i <= dy_end && last_j <= x_end)");
     emit_columns_nhwc(e, vec, tile_k, true);
     clconv_emit_else(e);
     emit_columns_nhwc(e, vec, tile_k, false);
@@ -383,29 +393,38 @@ static void emit_rows(clconv_emit *e, const clconv_task *t, tile shape)
     emit_each_sum(e, "    total[t] += sum[t];");
 }
 
-/* Total t belongs to $k, $c of the tile and goes to element f. */
-static void emit_put(clconv_emit *e, const clconv_task *t)
+/* How total[t] goes to element f; across groups, the elements of a vector
+ * belong to one group each. */
+static const char *put_text(const clconv_task *t, bool across)
 {
-    bool nchw = t->problem->layout == CLCONV_NCHW;
     bool split = t->values[SPLIT] > 1;
-    const char *put = "put_dw$vn(dw, f, 1, sizes.group_c - c, total[t], "
-                      "beta$tally_pass);";
-    if (nchw)
-        put = split ? "scratch[f] = fsum$vn(total[t]);"
-                    : "store_dw(dw, f, fsum$vn(total[t]), beta$tally_pass);";
-    else if (split)
-        put = "put_part$vn(scratch, f, sizes.group_c - c, total[t]);";
+    if (t->problem->layout == CLCONV_NCHW)
+        return split ? "scratch[f] = fsum$vn(total[t]);"
+                     : "store_dw(dw, f, fsum$vn(total[t]), "
+                       "beta$tally_pass);";
+    if (across)
+        return split ? "put_part$vn(scratch, f, sizes.w_image, "
+                       "sizes.groups - at.group, total[t]);"
+                     : "put_dw$vn(dw, f, sizes.w_image, "
+                       "sizes.groups - at.group, total[t], beta$tally_pass);";
+    return split ? "put_part$vn(scratch, f, 1, sizes.group_c - c, total[t]);"
+                 : "put_dw$vn(dw, f, 1, sizes.group_c - c, total[t], "
+                   "beta$tally_pass);";
+}
+
+static void emit_put(clconv_emit *e, const clconv_task *t, bool across)
+{
     clconv_emit_line(e, "#pragma unroll");
     clconv_emit_open(e, "for (int t = 0; t < $sums; ++t)");
     clconv_emit_line(e, "int k = at.k + t / $tile_c;");
     clconv_emit_line(e, "int c = at.c + t % $tile_c;");
     clconv_emit_line(e, "long f = (first_k + k) * sizes.w_image + "
-                        "c * sizes.w_channel + at.r * sizes.w_row + "
-                        "at.s * sizes.w_column;");
-    if (split)
+                        "c * sizes.w_channel +");
+    clconv_emit_line(e, "    at.r * sizes.w_row + at.s * sizes.w_column;");
+    if (t->values[SPLIT] > 1)
         clconv_emit_line(e, "f += at.part * (sizes.k * sizes.w_image);");
     clconv_emit_open(e, "if (k < sizes.group_k && c < sizes.group_c)");
-    clconv_emit_line(e, put);
+    clconv_emit_line(e, put_text(t, across));
     clconv_emit_close(e);
     clconv_emit_close(e);
 }
@@ -419,7 +438,7 @@ static void emit_tile(clconv_emit *e, const clconv_task *t, tile shape)
     clconv_emit_set(e, "tile_k", shape.k);
     clconv_emit_set(e, "tile_c", shape.c);
     clconv_emit_set(e, "sums", shape.k * shape.c);
-    clconv_emit_line(e, "void tile${tile_k}x$tile_c("
+    clconv_emit_line(e, "static void tile${tile_k}x$tile_c("
                         "__global const $dy_type *dy, "
                         "__global const $x_type *x,");
     clconv_emit_open(e, t->values[SPLIT] > 1
@@ -431,10 +450,12 @@ static void emit_tile(clconv_emit *e, const clconv_task *t, tile shape)
     clconv_emit_line(e, "long first_c = at.group * sizes.group_c;");
     clconv_emit_line(e, "long dy_end = sizes.n * sizes.dy_image;");
     clconv_emit_line(e, "long x_end = sizes.n * sizes.x_image;");
+    if (t->problem->layout == CLCONV_NCHW)
+        clconv_emit_line(e, "$int lanes = $lanes;");
     clconv_emit_line(e, "$float sum[$sums], total[$sums];");
     emit_each_sum(e, "    sum[t] = total[t] = 0.0f;");
     emit_rows(e, t, shape);
-    emit_put(e, t);
+    emit_put(e, t, t->problem->layout == CLCONV_NHWC && vec > 1 && shape.k == 1);
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
@@ -453,16 +474,20 @@ static void emit_find_place(clconv_emit *e, const clconv_task *t)
                         "sizes.group_c == 1;");
     clconv_emit_line(e, "int tile_k = single ? 1 : $tile_k;");
     clconv_emit_line(e, "int tile_c = single ? 1 : $tile_c;");
+    clconv_emit_line(e, t->problem->layout == CLCONV_NHWC
+                            ? "int across = single ? $vec : 1;"
+                            : "int across = 1;");
+    clconv_emit_line(e, "int groups = (sizes.groups - 1) / across + 1;");
     clconv_emit_line(e, "int blocks_k = (sizes.group_k - 1) / tile_k + 1;");
     clconv_emit_line(e, "int blocks_c = (sizes.group_c - 1) / tile_c + 1;");
     clconv_generic_emit_place(e, "s", "sizes.s");
     clconv_generic_emit_place(e, "r", "sizes.r");
     clconv_generic_emit_place(e, "c", "blocks_c");
     clconv_generic_emit_place(e, "k", "blocks_k");
-    clconv_generic_emit_place(e, "group", "sizes.groups");
+    clconv_generic_emit_place(e, "group", "groups");
     clconv_emit_line(e, "if (item >= $split)");
     clconv_emit_line(e, "    return;");
-    clconv_emit_line(e, "place_t at = { (int)item, group, k * tile_k, "
+    clconv_emit_line(e, "place_t at = { (int)item, group * across, k * tile_k, "
                         "c * tile_c, r, s };");
 }
 
@@ -477,11 +502,10 @@ static void emit_entry(clconv_emit *e, const clconv_task *t)
     emit_find_place(e, t);
     clconv_emit_set(e, "tile_c", shape.c);
     clconv_emit_set_text(e, "outputs", split ? "scratch" : "dw, beta");
-    clconv_emit_set_text(e, "tallied",
-                         !split && clconv_output_is_counted(t->problem,
-                                                            CLCONV_DW)
-                             ? ", &tally"
-                             : "");
+    clconv_emit_set_text(
+        e, "tallied",
+        !split && clconv_output_is_counted(t->problem, CLCONV_DW) ? ", &tally"
+                                                                  : "");
     if (shape.k > 1) {
         clconv_emit_line(e, "if (single)");
         clconv_emit_line(e, "    tile1x1(dy, x, $outputs$tallied, sizes, at);");
@@ -497,7 +521,7 @@ static void emit_entry(clconv_emit *e, const clconv_task *t)
 }
 
 /* The second pass: element i of dW is the sum of its parts. */
-static void emit_sum(clconv_emit *e, const clconv_task *t)
+static void emit_sum_entry(clconv_emit *e, const clconv_task *t)
 {
     clconv_pass pass = sum_pass(t);
     int vec = t->values[VEC];
@@ -510,8 +534,9 @@ static void emit_sum(clconv_emit *e, const clconv_task *t)
     clconv_emit_line(e, "int count = (int)min((long)$vec, elements - i);");
     clconv_emit_line(e, "$float total = 0.0f;");
     clconv_emit_line(e, "for (int part = 0; part < $split; ++part)");
-    clconv_emit_line(e, "    total += get_part$vn(scratch, part * elements + i, "
-                        "count);");
+    clconv_emit_line(e,
+                     "    total += get_part$vn(scratch, part * elements + i, "
+                     "count);");
     clconv_emit_line(e, "put_dw$vn(dw, i, 1, count, total, beta$tally);");
     clconv_output_emit_flush(e, t->problem, CLCONV_DW);
     clconv_emit_close(e);
@@ -550,7 +575,7 @@ static void emit(clconv_emit *e, const clconv_task *t)
     if (t->values[SPLIT] == 1)
         return;
     clconv_emit_blank(e);
-    emit_sum(e, t);
+    emit_sum_entry(e, t);
 }
 
 const clconv_kernel clconv_bwd_weight_generic = {

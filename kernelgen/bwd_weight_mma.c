@@ -37,11 +37,6 @@ static const clconv_param params[] = {
 
 #define OPERANDS (CLCONV_BIT(CLCONV_DY) | CLCONV_BIT(CLCONV_X))
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 static int64_t columns(const clconv_problem *p)
 {
     return p->r * p->s * p->group_c;
@@ -50,15 +45,16 @@ static int64_t columns(const clconv_problem *p)
 /* Blocks of dW, without the split. */
 static int64_t blocks(const clconv_problem *p, const int *values)
 {
-    return p->groups * ceil_div(p->group_k, values[CLCONV_GEMM_TILE_M]) *
-           ceil_div(columns(p), values[CLCONV_GEMM_TILE_N]);
+    return p->groups *
+           clconv_gemm_tiles(p->group_k, values[CLCONV_GEMM_TILE_M]) *
+           clconv_gemm_tiles(columns(p), values[CLCONV_GEMM_TILE_N]);
 }
 
 /* Pixels, columns and work-groups are counted in ints on the device, with
  * room for a last tile. */
 static bool covers(const clconv_problem *p, const clconv_device *d)
 {
-    double limit = (1 << 30);
+    const double limit = CLCONV_GEMM_LIMIT;
     double pixels = (double)p->n * (double)p->p * (double)p->q;
     double width = (double)p->r * (double)p->s * (double)p->group_c;
     double work = (double)p->groups * ((double)p->group_k / 64 + 1) *
@@ -137,7 +133,7 @@ static void sum_pass(const clconv_task *t, clconv_pass *out)
     int64_t elements = clconv_problem_elements(t->problem, CLCONV_DW);
     *out = (clconv_pass){
         .entry = "bwd_weight_mma_sum",
-        .groups = (size_t)ceil_div(elements, CLCONV_GEMM_ITEMS),
+        .groups = (size_t)clconv_gemm_tiles(elements, CLCONV_GEMM_ITEMS),
         .local = CLCONV_GEMM_ITEMS,
         .serves = CLCONV_OP_DW,
     };

@@ -326,8 +326,9 @@ static void emit_multiply_row(clconv_emit *e, const clconv_task *t, int i)
  * written; its sums are dropped. */
 static void emit_multiply(clconv_emit *e, const clconv_task *t)
 {
-    clconv_emit_open(e, "void multiply(__global const $dy_type *dy, __global "
-                        "const $x_type *x, int vectors, float16 *sums)");
+    clconv_emit_open(
+        e, "static void multiply(__global const $dy_type *dy, __global "
+           "const $x_type *x, int vectors, float16 *sums)");
     emit_tile(e, t, "float16 sum${i}_$j = 0.0f;");
     clconv_emit_open(e, "for (int i = 0; i < vectors; ++i)");
     for (int j = 0; j < t->values[TILE_C]; ++j) {
@@ -347,7 +348,7 @@ static void emit_multiply(clconv_emit *e, const clconv_task *t)
 
 static void emit_lane_sum(clconv_emit *e)
 {
-    clconv_emit_open(e, "float lane_sum(float16 v)");
+    clconv_emit_open(e, "static float lane_sum(float16 v)");
     clconv_emit_line(e, "const float8 a = v.lo + v.hi;");
     clconv_emit_line(e, "const float4 b = a.lo + a.hi;");
     clconv_emit_line(e, "const float2 c = b.lo + b.hi;");
@@ -359,8 +360,9 @@ static void emit_lane_sum(clconv_emit *e)
 /* The sums of the tile's channels that there are -> partial. */
 static void emit_store_partials(clconv_emit *e)
 {
-    clconv_emit_open(e, "void store_partials(__global float *partial, int k, "
-                        "int c, const float16 *sums)");
+    clconv_emit_open(
+        e, "static void store_partials(__global float *partial, int k, "
+           "int c, const float16 *sums)");
     clconv_emit_open(e, "for (int i = 0; i < min($tile_k, $k - k); ++i)");
     clconv_emit_open(e, "for (int j = 0; j < min($tile_c, $c - c); ++j)");
     clconv_emit_line(e, "__global float *to = partial + ((long)(k + i) * $c + "

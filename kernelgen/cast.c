@@ -86,8 +86,7 @@ static int64_t max64(int64_t a, int64_t b)
 
 /* Partial sums of dbias, and work-groups that make them. The emitted text
  * repeats this arithmetic. */
-static int64_t partial_sums(const clconv_task *t, int64_t batch,
-                            int64_t *groups)
+static int64_t partial_sums(const clconv_task *t, int64_t batch, int64_t *groups)
 {
     const clconv_problem *p = t->problem;
     int64_t chunk = t->values[CHUNK];
@@ -141,8 +140,8 @@ static clconv_pass read_pass(const clconv_task *t, int64_t batch)
         clconv_entry_arg(&pass, CLCONV_ARG_COPY, t->tensor);
     clconv_entry_arg(&pass, CLCONV_ARG_COUNTS, t->tensor);
     if (t->bias) {
-        pass.entry = t->problem->layout == CLCONV_NCHW ? "cast_planes"
-                                                       : "cast_pixels";
+        pass.entry =
+            t->problem->layout == CLCONV_NCHW ? "cast_planes" : "cast_pixels";
         partial_sums(t, batch, &groups);
         clconv_entry_arg(&pass, CLCONV_ARG_SCRATCH, CLCONV_DY);
         clconv_entry_arg(&pass, CLCONV_ARG_SIZES, CLCONV_DY);
@@ -208,7 +207,7 @@ static void emit_seen(clconv_emit *e, const clconv_task *t, int width)
                         "inf;");
     clconv_emit_line(e, "} seen${vn}_t;");
     clconv_emit_blank(e);
-    clconv_emit_open(e, "void count$vn(seen${vn}_t *seen, "
+    clconv_emit_open(e, "static void count$vn(seen${vn}_t *seen, "
                         "$float before, $float after)");
     emit_add_counts(e, t, width);
     clconv_emit_close(e);
@@ -219,7 +218,8 @@ static void emit_seen(clconv_emit *e, const clconv_task *t, int width)
 static void emit_fold(clconv_emit *e, int width)
 {
     clconv_operand_set_width(e, width);
-    clconv_emit_open(e, "void fold$vn(counts_t *tally, const seen${vn}_t *seen)");
+    clconv_emit_open(
+        e, "static void fold$vn(counts_t *tally, const seen${vn}_t *seen)");
     clconv_emit_line(e, "tally->nonzero += (uint)isum$vn(seen->nonzero);");
     clconv_emit_line(e, "tally->zeroed += (uint)isum$vn(seen->zeroed);");
     clconv_emit_line(e, "tally->subnormal += (uint)isum$vn(seen->subnormal);");
@@ -240,8 +240,8 @@ static void emit_cast(clconv_emit *e, const clconv_task *t, int width)
     emit_seen(e, t, width);
     emit_fold(e, width);
     clconv_operand_set_width(e, width);
-    clconv_emit_open(e, "$float cast$vn($parameters, long i, int counting, "
-                        "seen${vn}_t *seen)");
+    clconv_emit_line(e, "static $float cast$vn($parameters, long i,");
+    clconv_emit_open(e, "    int counting, seen${vn}_t *seen)");
     clconv_emit_line(e, "$float before = read_$tensor$vn(in, i);");
     clconv_emit_line(e, casts ? "$float after = round_$tensor$vn(before);"
                               : "$float after = before;");
@@ -263,15 +263,15 @@ static void set_parameters(clconv_emit *e, const clconv_task *t)
     const char *parameters = "__global const float *in";
     const char *arguments = "dy";
     static const char *const with_copy[] = {
-        [CLCONV_DY] = "dy, dy_copy", [CLCONV_X] = "x, x_copy",
+        [CLCONV_DY] = "dy, dy_copy",
+        [CLCONV_X] = "x, x_copy",
         [CLCONV_W] = "w, w_copy",
     };
     if (half_type)
         parameters = "__global const half *in";
     if (t->copies)
         parameters = "__global const float *in, __global half *out";
-    arguments = t->copies ? with_copy[t->tensor]
-                          : clconv_tensor_name(t->tensor);
+    arguments = t->copies ? with_copy[t->tensor] : clconv_tensor_name(t->tensor);
     clconv_emit_set_text(e, "parameters", parameters);
     clconv_emit_set_text(e, "arguments", arguments);
     clconv_emit_set_text(e, "tensor", clconv_tensor_name(t->tensor));
@@ -299,8 +299,9 @@ static void emit_range(clconv_emit *e, const clconv_task *t)
 {
     int vec = t->values[VEC];
     clconv_emit_set_text(e, "in", t->copies ? "in, out" : "in");
-    clconv_emit_line(e, "float cast_range($parameters, long begin, long end,");
-    clconv_emit_open(e, "    int counting, counts_t *tally)");
+    clconv_emit_line(e, "static float cast_range($parameters,");
+    clconv_emit_open(e, "    long begin, long end, int counting, "
+                        "counts_t *tally)");
     clconv_emit_line(e, "long i = begin + get_local_id(0) * $vec;");
     emit_range_loop(e, vec);
     if (vec > 1) {
@@ -385,9 +386,9 @@ static void emit_column(clconv_emit *e, const clconv_task *t, int width)
 {
     clconv_operand_set_width(e, width);
     clconv_emit_set_text(e, "in", t->copies ? "in, out" : "in");
-    clconv_emit_line(e, "$float cast_column$vn($parameters, long i, int rows, "
-                        "int channels,");
-    clconv_emit_open(e, "    int counting, counts_t *tally)");
+    clconv_emit_line(e, "static $float cast_column$vn($parameters,");
+    clconv_emit_open(e, "    long i, int rows, int channels, int counting, "
+                        "counts_t *tally)");
     clconv_emit_line(e, "seen${vn}_t seen = { 0 };");
     clconv_emit_line(e, "$float total = 0.0f;");
     clconv_emit_open(e, "while (rows > 0)");
@@ -412,8 +413,8 @@ static void emit_columns(clconv_emit *e, int width)
     clconv_emit_set(e, "width", width);
     clconv_emit_set(e, "past", width - 1);
     clconv_emit_open(e, "for (; k + $past < sizes.k; k += $lws * $width)");
-    clconv_emit_line(e, "$float sum = cast_column$vn($arguments, "
-                        "first * sizes.k + k, rows, sizes.k, counting, "
+    clconv_emit_line(e, "$float sum = cast_column$vn($arguments,");
+    clconv_emit_line(e, "    first * sizes.k + k, rows, sizes.k, counting, "
                         "&tally);");
     clconv_emit_line(e, width > 1 ? "vstore$vn(sum, 0, sums + k);"
                                   : "sums[k] = sum;");
@@ -461,8 +462,9 @@ static void emit_partials(clconv_emit *e, const clconv_task *t)
         clconv_emit_line(e, "long plane = (long)sizes.p * sizes.q;");
         clconv_emit_line(e, "long parts = (plane + $chunk - 1) / $chunk;");
         clconv_emit_line(e, "long count = sizes.n * parts;");
-        clconv_emit_set_text(e, "partial", "(i / parts * sizes.k + k) * parts "
-                                           "+ i % parts");
+        clconv_emit_set_text(e, "partial",
+                             "(i / parts * sizes.k + k) * parts "
+                             "+ i % parts");
     }
 }
 
@@ -490,8 +492,23 @@ static void emit_bias(clconv_emit *e, const clconv_task *t)
     clconv_emit_close(e);
 }
 
-static void emit(clconv_emit *e, const clconv_task *t)
+/* W is cast by the program that casts X where their types agree: only the
+ * names in its text would differ. */
+static clconv_task as_x(const clconv_task *t)
 {
+    clconv_task task = *t;
+    const clconv_type *type = t->problem->type;
+    if (t->tensor == CLCONV_W && type[CLCONV_W] == type[CLCONV_X]) {
+        task.tensor = CLCONV_X;
+        task.copies = t->copies ? CLCONV_BIT(CLCONV_X) : 0;
+    }
+    return task;
+}
+
+static void emit(clconv_emit *e, const clconv_task *w_or_other)
+{
+    clconv_task task = as_x(w_or_other);
+    const clconv_task *t = &task;
     clconv_emit_part(e, "counts");
     clconv_emit_part(e, "lanes");
     set_parameters(e, t);

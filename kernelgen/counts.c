@@ -30,7 +30,7 @@ static void emit_sum(clconv_emit *e, int width)
     };
     static const char *const whole[] = {
         "int16 all = packed;", "int8 eight = packed;", "int4 four = packed;",
-        "int2 two = packed;", "int one = packed;",
+        "int2 two = packed;",  "int one = packed;",
     };
     int step = 0;
     for (int w = width; w < 16; w *= 2)
@@ -46,7 +46,7 @@ void clconv_counts_emit(clconv_emit *e, const clconv_problem *p,
     clconv_emit_part(e, "counts");
     clconv_operand_set_width(e, width);
     clconv_emit_set_text(e, "tensor", clconv_tensor_name(tensor));
-    clconv_emit_open(e, "void count_$tensor$vn(counts_t *tally, "
+    clconv_emit_open(e, "static void count_$tensor$vn(counts_t *tally, "
                         "$float before, $float after)");
     clconv_counts_emit_classes(e, p, tensor);
     clconv_emit_line(e, "$int packed = (nonzero & 1) | (zeroed & 1) << 5 |");

@@ -22,7 +22,7 @@ void clconv_counts_emit(clconv_emit *e, const clconv_problem *p,
 
 /*
  * The lines that declare the six classes as $int values named nonzero,
- * zeroed, subnormal, saturated, is_nan, is_inf, each 1 (width 1) or -1 (vectors)
+ * zeroed, subnormal, saturated, is_nan, is_inf, each 1 (width 1) or -1 (wider)
  * where it holds, from variables before and after. Needs the holes of
  * clconv_operand_set_width().
  */

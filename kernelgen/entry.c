@@ -36,8 +36,7 @@ static void set_name(clconv_emit *e, const clconv_arg *arg)
 }
 
 /* $type of what a pointer argument points to. */
-static void set_type(clconv_emit *e, const clconv_task *t,
-                     const clconv_arg *arg)
+static void set_type(clconv_emit *e, const clconv_task *t, const clconv_arg *arg)
 {
     bool half_type = t->problem->type[arg->tensor] == CLCONV_F16;
     if (arg->kind == CLCONV_ARG_OPERAND)
@@ -59,16 +58,11 @@ static void set_type(clconv_emit *e, const clconv_task *t,
 static const char *declaration(clconv_arg_kind kind)
 {
     switch (kind) {
-    case CLCONV_ARG_BETA:
-        return "    float beta$tail";
-    case CLCONV_ARG_BATCH:
-        return "    int batch$tail";
-    case CLCONV_ARG_ELEMENTS:
-        return "    long elements$tail";
-    case CLCONV_ARG_SIZES:
-        return "    sizes_t sizes$tail";
-    default:
-        return "    __global $const$type *$name, long ${name}_offset$tail";
+    case CLCONV_ARG_BETA: return "    float beta$tail";
+    case CLCONV_ARG_BATCH: return "    int batch$tail";
+    case CLCONV_ARG_ELEMENTS: return "    long elements$tail";
+    case CLCONV_ARG_SIZES: return "    sizes_t sizes$tail";
+    default: return "    __global $const$type *$name, long ${name}_offset$tail";
     }
 }
 

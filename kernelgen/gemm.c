@@ -13,12 +13,26 @@
 /* What the smallest legal plan may need; more is checked a plan. */
 #define MIN_LOCAL_MEMORY (32 * 1024)
 
-bool clconv_gemm_covers(const clconv_problem *p, const clconv_device *d)
+int64_t clconv_gemm_tiles(int64_t count, int64_t tile)
 {
-    return p->math == CLCONV_MIXED && d->unit == CLCONV_UNIT_MMA_M16N8K16 &&
+    return (count + tile - 1) / tile;
+}
+
+static bool has_unit(const clconv_device *d)
+{
+    return d->unit == CLCONV_UNIT_MMA_M16N8K16 &&
            (d->unit_emulated || d->nv_sm >= 80) &&
            d->max_work_group >= CLCONV_GEMM_ITEMS &&
            d->local_memory >= MIN_LOCAL_MEMORY;
+}
+
+/* A filter with its holes is no larger than the padded image. */
+bool clconv_gemm_covers(const clconv_problem *p, const clconv_device *d)
+{
+    int64_t height = p->h + p->pad_top + p->pad_bottom;
+    int64_t width = p->w + p->pad_left + p->pad_right;
+    return p->math == CLCONV_MIXED && has_unit(d) &&
+           height < CLCONV_GEMM_LIMIT && width < CLCONV_GEMM_LIMIT;
 }
 
 void clconv_gemm_defaults(int64_t columns, int *values)

@@ -21,8 +21,7 @@
 
 /* Work-items of a group, whatever the unit's lanes. */
 #define CLCONV_GEMM_ITEMS 128
-#define CLCONV_GEMM_ATTRIBUTE                                                  \
-    "__attribute__((reqd_work_group_size(128, 1, 1)))"
+#define CLCONV_GEMM_ATTRIBUTE "__attribute__((reqd_work_group_size(128, 1, 1)))"
 
 /* The first rows of params of each such kernel. */
 enum {
@@ -49,7 +48,15 @@ enum { CLCONV_CAST_SEPARATE, CLCONV_CAST_FUSED };
     [CLCONV_GEMM_CAST] = {"cast", CLCONV_NAMES("separate", "fused"),           \
                           "where fp32 operands are rounded"}
 
-/* Mixed math, and a unit that this device has or emulates. */
+/* What a kernel counts in ints on the device stays below this, so that a last
+ * tile still fits. */
+#define CLCONV_GEMM_LIMIT (1 << 30)
+
+/* Tiles that cover count elements. */
+int64_t clconv_gemm_tiles(int64_t count, int64_t tile);
+
+/* Mixed math, a unit that this device has or emulates, and padded images
+ * within CLCONV_GEMM_LIMIT. */
 bool clconv_gemm_covers(const clconv_problem *p, const clconv_device *d);
 
 /* The narrowest tile that takes all columns of a group. */

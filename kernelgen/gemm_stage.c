@@ -86,24 +86,21 @@ static void emit_vector_along_rows(clconv_emit *e, bool half_type)
                               "first);");
     for (int j = 0; j < CLCONV_STAGE_VECTOR; ++j) {
         clconv_emit_set(e, "j", j);
-        clconv_emit_line(e, half_type
-                                ? "tile[(row + $j) * $pitch + k] = "
-                                  "values.s$j;"
-                                : "vstore_half(values.s$j, (row + $j) * "
-                                  "$pitch + k, (__local half *)tile);");
+        clconv_emit_line(e, half_type ? "tile[(row + $j) * $pitch + k] = "
+                                        "values.s$j;"
+                                      : "vstore_half(values.s$j, (row + $j) * "
+                                        "$pitch + k, (__local half *)tile);");
     }
 }
 
-static void emit_vectors(clconv_emit *e, const clconv_stage *s,
-                         bool half_type)
+static void emit_vectors(clconv_emit *e, const clconv_stage *s, bool half_type)
 {
     clconv_emit_open(e, "for (int i = item; i < $rows * $tile_k / 8; "
                         "i += $work_items)");
-    clconv_emit_line(e, s->along_k
-                            ? "int row = i / ($tile_k / 8), "
-                              "k = i % ($tile_k / 8) * 8;"
-                            : "int row = i % $row_vectors * 8, "
-                              "k = i / $row_vectors;");
+    clconv_emit_line(e, s->along_k ? "int row = i / ($tile_k / 8), "
+                                     "k = i % ($tile_k / 8) * 8;"
+                                   : "int row = i % $row_vectors * 8, "
+                                     "k = i / $row_vectors;");
     clconv_emit_line(e, "long first = ${operand}_at(block, sizes, row, "
                         "k0 + k);");
     clconv_emit_line(e, "long last = ${operand}_at(block, sizes, "

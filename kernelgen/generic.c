@@ -22,15 +22,17 @@ void clconv_generic_emit_window(clconv_emit *e, const clconv_task *t,
                                 clconv_tensor tensor, int width)
 {
     clconv_operand_emit_load(e, t, tensor, 1);
-    clconv_emit_open(e, "float window_$tensor(__global const $stored *p, "
-                        "long i, long end)");
-    clconv_emit_line(e, "return i >= 0 && i < end ? load_$tensor(p, i) : 0.0f;");
+    clconv_emit_open(e,
+                     "static float window_$tensor(__global const $stored *p, "
+                     "long i, long end)");
+    clconv_emit_line(e,
+                     "return i >= 0 && i < end ? load_$tensor(p, i) : 0.0f;");
     clconv_emit_close(e);
     clconv_emit_blank(e);
     if (width == 1)
         return;
     clconv_operand_emit_load(e, t, tensor, width);
-    clconv_emit_open(e, "float16 window_${tensor}16("
+    clconv_emit_open(e, "static float16 window_${tensor}16("
                         "__global const $stored *p, long i, long end)");
     clconv_emit_line(e, "if (i >= 0 && i + 16 <= end)");
     clconv_emit_line(e, "    return load_${tensor}16(p, i);");

@@ -79,16 +79,17 @@ void clconv_operand_emit_round(clconv_emit *e, const clconv_problem *p,
     clconv_operand_set_width(e, width);
     clconv_emit_set_text(e, "tensor", clconv_tensor_name(tensor));
     clconv_emit_set_exp2(e, "cast_scale", cast_log2);
-    clconv_emit_open(e, "$float round_$tensor$vn($float v)");
+    clconv_emit_open(e, "static $float round_$tensor$vn($float v)");
     clconv_emit_line(e, "$int bits = as_$int(v) & 0x7fffffff;");
     if (!to_inf)
         emit_clip(e, cast_log2);
     clconv_emit_line(e, cast_log2 ? "$float a = as_$float(bits) * $cast_scale;"
                                   : "$float a = as_$float(bits);");
-    clconv_emit_line(e, "/* 2^13 times the power of two in a, so that a sum "
-                        "has fp16's unit. */");
-    clconv_emit_line(e, "$float m = as_$float(clamp(as_$int(a) & 0x7f800000, "
-                        "0x38800000, 0x47000000) + 0x06800000);");
+    clconv_emit_line(e, "/* m: 2^13 times the power of two in a, so that a "
+                        "sum has fp16's unit. */");
+    clconv_emit_line(e, "$int power = clamp(as_$int(a) & 0x7f800000, "
+                        "0x38800000, 0x47000000);");
+    clconv_emit_line(e, "$float m = as_$float(power + 0x06800000);");
     clconv_emit_line(e, "a = (a + m) - m;");
     if (to_inf)
         clconv_emit_line(e, "a = select(a, ($float)(INFINITY), "
@@ -128,8 +129,9 @@ static void open_access(clconv_emit *e, const char *head, bool half_type,
 void clconv_operand_emit_read(clconv_emit *e, const clconv_problem *p,
                               clconv_tensor tensor, int width)
 {
-    open_access(e, "$float read_$tensor$vn(__global const $stored *p, long i)",
-                p->type[tensor] == CLCONV_F16, tensor, width);
+    open_access(
+        e, "static $float read_$tensor$vn(__global const $stored *p, long i)",
+        p->type[tensor] == CLCONV_F16, tensor, width);
     clconv_emit_line(e, "return $raw;");
     clconv_emit_close(e);
     clconv_emit_blank(e);
@@ -141,10 +143,11 @@ void clconv_operand_emit_load(clconv_emit *e, const clconv_task *t,
     bool fused = clconv_operand_is_fused(t, tensor);
     if (fused)
         clconv_operand_emit_round(e, t->problem, tensor, width);
-    open_access(e, "$float load_$tensor$vn(__global const $stored *p, long i)",
-                clconv_operand_is_half(t, tensor), tensor, width);
-    clconv_emit_line(e, fused ? "return round_$tensor$vn($raw);"
-                              : "return $raw;");
+    open_access(
+        e, "static $float load_$tensor$vn(__global const $stored *p, long i)",
+        clconv_operand_is_half(t, tensor), tensor, width);
+    clconv_emit_line(e,
+                     fused ? "return round_$tensor$vn($raw);" : "return $raw;");
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }

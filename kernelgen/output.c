@@ -62,7 +62,8 @@ void clconv_output_emit_store(clconv_emit *e, const clconv_problem *p,
     clconv_emit_set_text(e, "stored", counted ? "half" : "float");
     clconv_emit_set_exp2(e, "epilogue", epilogue_log2);
     set_tally(e, counted);
-    clconv_emit_line(e, "void store_$tensor$vn(__global $stored *p, long i,");
+    clconv_emit_line(
+        e, "static void store_$tensor$vn(__global $stored *p, long i,");
     clconv_emit_open(e, "    $float value, float beta$tally_parameter)");
     if (epilogue_log2)
         clconv_emit_line(e, "value *= $epilogue;");
@@ -100,8 +101,9 @@ void clconv_output_emit_put(clconv_emit *e, const clconv_problem *p,
     if (width > 1)
         clconv_output_emit_store(e, p, tensor, width);
     clconv_emit_set(e, "width", width);
-    clconv_emit_line(e, "void put_$tensor$vn(__global $stored *p, long i, "
-                        "long step, int count,");
+    clconv_emit_line(e,
+                     "static void put_$tensor$vn(__global $stored *p, long i, "
+                     "long step, int count,");
     clconv_emit_open(e, "    $float value, float beta$tally_parameter)");
     if (width > 1) {
         emit_put_lanes(e);

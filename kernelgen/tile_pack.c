@@ -117,13 +117,13 @@ static void set_sizes(clconv_emit *e, const clconv_tile_planes *planes)
 
 static void emit_access(clconv_emit *e, bool half_type)
 {
-    clconv_emit_open(e, "float16 load_${tensor}_plane("
+    clconv_emit_open(e, "static float16 load_${tensor}_plane("
                         "__global const $stored *p, long i)");
     clconv_emit_line(e, half_type ? "return vload_half16(0, p + i);"
                                   : "return vload16(0, p + i);");
     clconv_emit_close(e);
     clconv_emit_blank(e);
-    clconv_emit_open(e, "void store_${tensor}_plane("
+    clconv_emit_open(e, "static void store_${tensor}_plane("
                         "__global $stored *p, int i, float16 v)");
     clconv_emit_line(e, half_type ? "vstore_half16(v, 0, p + i);"
                                   : "vstore16(v, 0, p + i);");
@@ -139,12 +139,13 @@ static void emit_access(clconv_emit *e, bool half_type)
 static void emit_zero(clconv_emit *e, bool half_type)
 {
     clconv_emit_set_text(e, "zero_type", half_type ? "ushort" : "float");
-    clconv_emit_open(e, "void zeros_$tensor(__global $stored *p, int i)");
+    clconv_emit_open(e,
+                     "static void zeros_$tensor(__global $stored *p, int i)");
     clconv_emit_line(e, "vstore16((${zero_type}16)(0), 0, "
                         "(__global $zero_type *)p + i);");
     clconv_emit_close(e);
     clconv_emit_blank(e);
-    clconv_emit_open(e, "void zero_${tensor}_plane("
+    clconv_emit_open(e, "static void zero_${tensor}_plane("
                         "__global $stored *p, int from, int to)");
     clconv_emit_open(e, "for (; from + 16 <= to; from += 16)");
     clconv_emit_line(e, "zeros_$tensor(p, from);");
@@ -162,7 +163,7 @@ static void emit_load_short(clconv_emit *e, const clconv_task *t,
 {
     bool half_type = clconv_operand_is_half(t, tensor);
     clconv_emit_set_text(e, "given", half_type ? "half" : "float");
-    clconv_emit_open(e, "float16 load_${tensor}_short("
+    clconv_emit_open(e, "static float16 load_${tensor}_short("
                         "__global const $given *p, long i, long total)");
     clconv_emit_line(e, "const int16 lane = (int16)(0, 1, 2, 3, 4, 5, 6, 7,");
     clconv_emit_line(e, "                           8, 9, 10, 11, 12, 13, 14, "
@@ -215,7 +216,7 @@ static void emit_store_pieces(clconv_emit *e, int columns, bool half_type)
 static void emit_store_short(clconv_emit *e, const clconv_tile_planes *planes,
                              bool half_type)
 {
-    clconv_emit_open(e, "void store_${tensor}_short("
+    clconv_emit_open(e, "static void store_${tensor}_short("
                         "__global $stored *p, int at, float16 v)");
     clconv_emit_open(e, "if (at + 16 <= $length)");
     clconv_emit_line(e, "store_${tensor}_plane(p, at, v);");

@@ -17,10 +17,8 @@ extern const clconv_unit clconv_unit_mma_m16n8k16;
 const clconv_unit *clconv_unit_get(clconv_unit_id id)
 {
     switch (id) {
-    case CLCONV_UNIT_MMA_M16N8K16:
-        return &clconv_unit_mma_m16n8k16;
-    default:
-        return NULL;
+    case CLCONV_UNIT_MMA_M16N8K16: return &clconv_unit_mma_m16n8k16;
+    default: return NULL;
     }
 }
 
@@ -130,19 +128,20 @@ void clconv_unit_emit_functions(clconv_emit *e, const clconv_unit_block *b)
     emit_load(e);
 }
 
-/* for (int <variable> = 0; ...): small and fixed, so that arrays of registers
- * are indexed by constants. */
-static void open_unrolled(clconv_emit *e, const char *head)
+/* A small fixed loop. The unit's operands are registers, which no loop can
+ * index; an emulation's stay an array, and its text short to compile. */
+static void open_fixed(clconv_emit *e, bool emulated, const char *head)
 {
-    clconv_emit_line(e, "#pragma unroll");
+    if (!emulated)
+        clconv_emit_line(e, "#pragma unroll");
     clconv_emit_open(e, head);
 }
 
-static void open_accumulators(clconv_emit *e)
+static void open_accumulators(clconv_emit *e, bool emulated)
 {
-    open_unrolled(e, "for (int i = 0; i < $m_tiles; ++i)");
-    open_unrolled(e, "for (int j = 0; j < $n_tiles; ++j)");
-    open_unrolled(e, "for (int reg = 0; reg < $c_registers; ++reg)");
+    open_fixed(e, emulated, "for (int i = 0; i < $m_tiles; ++i)");
+    open_fixed(e, emulated, "for (int j = 0; j < $n_tiles; ++j)");
+    open_fixed(e, emulated, "for (int reg = 0; reg < $c_registers; ++reg)");
 }
 
 static void close_three(clconv_emit *e)
@@ -161,25 +160,25 @@ void clconv_unit_emit_start(clconv_emit *e, const clconv_unit_block *b)
     clconv_emit_line(e, "int lane = item % $lanes;");
     clconv_emit_line(e, "int warp = item / $lanes;");
     clconv_emit_line(e, "float acc[$m_tiles][$n_tiles][$c_registers];");
-    open_accumulators(e);
+    open_accumulators(e, b->emulated);
     clconv_emit_line(e, "acc[i][j][reg] = 0.0f;");
     close_three(e);
 }
 
 /* a[i], b[j]: the fragments of this lane at step k of the tiles. */
-static void emit_fragments(clconv_emit *e)
+static void emit_fragments(clconv_emit *e, bool emulated)
 {
     clconv_emit_line(e, "uint a[$m_tiles][$a_registers];");
     clconv_emit_line(e, "uint b[$n_tiles][$b_registers];");
-    open_unrolled(e, "for (int i = 0; i < $m_tiles; ++i)");
-    open_unrolled(e, "for (int reg = 0; reg < $a_registers; ++reg)");
+    open_fixed(e, emulated, "for (int i = 0; i < $m_tiles; ++i)");
+    open_fixed(e, emulated, "for (int reg = 0; reg < $a_registers; ++reg)");
     clconv_emit_line(e, "a[i][reg] = load_pair(tile_a, warp * $warp_rows + "
                         "i * $unit_m +");
     clconv_emit_line(e, "    a_row(lane, reg, 0), k + a_k(lane, reg, 0));");
     clconv_emit_close(e);
     clconv_emit_close(e);
-    open_unrolled(e, "for (int j = 0; j < $n_tiles; ++j)");
-    open_unrolled(e, "for (int reg = 0; reg < $b_registers; ++reg)");
+    open_fixed(e, emulated, "for (int j = 0; j < $n_tiles; ++j)");
+    open_fixed(e, emulated, "for (int reg = 0; reg < $b_registers; ++reg)");
     clconv_emit_line(e, "b[j][reg] = load_pair(tile_b, j * $unit_n +");
     clconv_emit_line(e, "    b_column(lane, reg, 0), k + b_k(lane, reg, 0));");
     clconv_emit_close(e);
@@ -188,8 +187,8 @@ static void emit_fragments(clconv_emit *e)
 
 static void emit_native(clconv_emit *e)
 {
-    open_unrolled(e, "for (int i = 0; i < $m_tiles; ++i)");
-    open_unrolled(e, "for (int j = 0; j < $n_tiles; ++j)");
+    open_fixed(e, false, "for (int i = 0; i < $m_tiles; ++i)");
+    open_fixed(e, false, "for (int j = 0; j < $n_tiles; ++j)");
     clconv_emit_line(e, "unit_multiply(acc[i][j], a[i], b[j]);");
     clconv_emit_close(e);
     clconv_emit_close(e);
@@ -244,10 +243,8 @@ static void emit_emulation(clconv_emit *e)
 void clconv_unit_emit_multiply(clconv_emit *e, const clconv_unit_block *b)
 {
     set_holes(e, b);
-    if (!b->emulated)
-        clconv_emit_line(e, "#pragma unroll");
-    clconv_emit_open(e, "for (int k = 0; k < $tile_k; k += $unit_k)");
-    emit_fragments(e);
+    open_fixed(e, b->emulated, "for (int k = 0; k < $tile_k; k += $unit_k)");
+    emit_fragments(e, b->emulated);
     if (b->emulated)
         emit_emulation(e);
     else
@@ -258,7 +255,7 @@ void clconv_unit_emit_multiply(clconv_emit *e, const clconv_unit_block *b)
 void clconv_unit_open_walk(clconv_emit *e, const clconv_unit_block *b)
 {
     set_holes(e, b);
-    open_accumulators(e);
+    open_accumulators(e, b->emulated);
     clconv_emit_line(e, "int m = warp * $warp_rows + i * $unit_m + "
                         "c_row(lane, reg, 0);");
     clconv_emit_line(e, "int n = j * $unit_n + c_column(lane, reg, 0);");

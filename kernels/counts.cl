@@ -9,7 +9,7 @@ typedef struct {
 } counts_t;
 
 /* Adds to a 64-bit count, two uints, low first. */
-void counts_add(volatile __global uint *count, uint amount)
+static void counts_add(volatile __global uint *count, uint amount)
 {
     if (amount == 0)
         return;
@@ -19,7 +19,7 @@ void counts_add(volatile __global uint *count, uint amount)
 }
 
 /* No report, no work. */
-void counts_flush(volatile __global uint *counts, counts_t *tally)
+static void counts_flush(volatile __global uint *counts, counts_t *tally)
 {
     if (!counts)
         return;
@@ -34,7 +34,7 @@ void counts_flush(volatile __global uint *counts, counts_t *tally)
 /* Classes of an element as five-bit fields, so that one sum over a vector of
  * up to 16 elements counts all six: nonzero, zeroed, subnormal, saturated,
  * nan, inf from the lowest. */
-void counts_take(counts_t *tally, int classes)
+static void counts_take(counts_t *tally, int classes)
 {
     tally->nonzero += classes & 31;
     tally->zeroed += classes >> 5 & 31;

@@ -3,35 +3,35 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-int isum(int v)
+static int isum(int v)
 {
     return v;
 }
 
-int isum4(int4 v)
+static int isum4(int4 v)
 {
     int2 two = v.lo + v.hi;
     return two.lo + two.hi;
 }
 
-int isum16(int16 v)
+static int isum16(int16 v)
 {
     int8 eight = v.lo + v.hi;
     return isum4(eight.lo + eight.hi);
 }
 
-float fsum(float v)
+static float fsum(float v)
 {
     return v;
 }
 
-float fsum4(float4 v)
+static float fsum4(float4 v)
 {
     float2 two = v.lo + v.hi;
     return two.lo + two.hi;
 }
 
-float fsum16(float16 v)
+static float fsum16(float16 v)
 {
     float8 eight = v.lo + v.hi;
     return fsum4(eight.lo + eight.hi);

@@ -1,20 +1,22 @@
 /*
- * Partial sums in scratch: the first count elements of a vector.
+ * Partial sums in scratch: the first count elements of a
+ * vector, written step apart.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-float get_part(__global const float *p, long i, int count)
+static float get_part(__global const float *p, long i, int count)
 {
     return count > 0 ? p[i] : 0.0f;
 }
 
-void put_part(__global float *p, long i, int count, float value)
+static void put_part(__global float *p, long i, long step, int count,
+                     float value)
 {
     if (count > 0)
         p[i] = value;
 }
 
-float16 get_part16(__global const float *p, long i, int count)
+static float16 get_part16(__global const float *p, long i, int count)
 {
     if (count >= 16)
         return vload16(0, p + i);
@@ -24,14 +26,16 @@ float16 get_part16(__global const float *p, long i, int count)
     return vload16(0, v);
 }
 
-void put_part16(__global float *p, long i, int count, float16 value)
+static void put_part16(__global float *p, long i, long step, int count,
+                       float16 value)
 {
-    if (count >= 16) {
+    if (step == 1 && count >= 16) {
         vstore16(value, 0, p + i);
         return;
     }
     float v[16];
     vstore16(value, 0, v);
+    count = min(count, 16);
     for (int lane = 0; lane < count; ++lane)
-        p[i + lane] = v[lane];
+        p[i + lane * step] = v[lane];
 }

@@ -5,7 +5,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-float reduce_sum(__local float *sums, float value)
+static float reduce_sum(__local float *sums, float value)
 {
     uint id = get_local_id(0);
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -76,7 +76,7 @@ assemble() {
         fail "registers spill"
     fi
     if [ -n "$cuobjdump" ]; then
-        "$cuobjdump" --dump-sass "$work/kernel.cubin" |
+        "$cuobjdump" --dump-sass "$work/kernel.cubin" 2>>"$work/log" |
             grep -q 'HMMA.16816.F32' || fail "no HMMA in the machine code"
     fi
 }

@@ -18,4 +18,6 @@ esac
 root=$(cd "$(dirname "$0")/.." && pwd)
 "$root/scripts/build.sh"
 cd "$root"
+# Two at a time: while one compiles kernels, another computes.
+export CTEST_PARALLEL_LEVEL="${CTEST_PARALLEL_LEVEL:-2}"
 exec ctest --preset "$preset"

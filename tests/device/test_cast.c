@@ -56,8 +56,7 @@ static float scaled(float value, int log2)
 static float rounded(const clconv_desc *d, float value, int log2)
 {
     float limit = scaled(HALF_MAX, -log2);
-    if (d->overflow == CLCONV_SATURATE && isfinite(value) &&
-        fabsf(value) > limit)
+    if (d->overflow == CLCONV_SATURATE && isfinite(value) && fabsf(value) > limit)
         value = copysignf(limit, value);
     return host_float_from_half(host_half_from_float(scaled(value, log2)));
 }
@@ -101,7 +100,8 @@ static float *make_patterns(int log2)
         }
     }
     for (int i = 0; i < RANDOM_PATTERNS; ++i)
-        out[65536 * PER_HALF + i] = float_from_bits((uint32_t)random_bits(&random));
+        out[65536 * PER_HALF + i] =
+            float_from_bits((uint32_t)random_bits(&random));
     return out;
 }
 
@@ -126,8 +126,11 @@ static void check_rounding(const char *tail, const char *plan, int log2)
     snprintf(many_c, sizeof many_c, "n1c%dh1w1k1r1s1_nhwc%s", PATTERNS, tail);
 
     float *patterns = make_patterns(log2);
-    backward_case c = {.problem = many_k, .plan = plan, .ops = CLCONV_OP_DW,
-                       .x = &one, .dy = patterns};
+    backward_case c = {.problem = many_k,
+                       .plan = plan,
+                       .ops = CLCONV_OP_DW,
+                       .x = &one,
+                       .dy = patterns};
     backward_result r;
     cr_assert(backward_run(&c, &r), "%s", backward_error());
     expect_patterns(&c, &r.desc, patterns, r.dw, log2);
@@ -135,9 +138,12 @@ static void check_rounding(const char *tail, const char *plan, int log2)
     free(patterns);
 
     patterns = make_patterns(0);
-    c = (backward_case){.problem = many_c, .plan = plan,
+    c = (backward_case){.problem = many_c,
+                        .plan = plan,
                         .ops = CLCONV_OP_DW | CLCONV_OP_DX,
-                        .x = patterns, .w = patterns, .dy = &one};
+                        .x = patterns,
+                        .w = patterns,
+                        .dy = &one};
     cr_assert(backward_run(&c, &r), "%s", backward_error());
     expect_patterns(&c, &r.desc, patterns, r.dw, 0);
     expect_patterns(&c, &r.desc, patterns, r.dx, 0);
@@ -194,8 +200,8 @@ static void expect_counts(const backward_case *c, const char *tensor,
                           const clconv_counts *got, const clconv_counts *want)
 {
     const uint64_t *a = &got->nonzero, *b = &want->nonzero;
-    static const char *const names[] = {"nonzero", "zeroed", "subnormal",
-                                        "saturated", "nan", "inf"};
+    static const char *const names[] = {"nonzero",   "zeroed", "subnormal",
+                                        "saturated", "nan",    "inf"};
     for (int i = 0; i < 6; ++i)
         cr_assert_eq(a[i], b[i], "%s, plan %s: %s.%s is %llu, not %llu",
                      c->problem, c->plan, tensor, names[i],
@@ -227,8 +233,8 @@ static void check_counts(const char *problem, const char *plan, unsigned ops)
     float *dy = make_mixture(dy_count, 2);
     float *x = make_mixture(x_count, 3);
     float *w = make_mixture(naive_w_elements(&d), 4);
-    backward_case c = {.problem = problem, .plan = plan, .ops = ops,
-                       .x = x, .w = w, .dy = dy};
+    backward_case c = {
+        .problem = problem, .plan = plan, .ops = ops, .x = x, .w = w, .dy = dy};
     backward_result r;
     cr_assert(backward_run(&c, &r), "%s", backward_error());
     int log2 = d.math == CLCONV_MIXED ? d.scale_log2 : 0;
@@ -302,8 +308,12 @@ static void check_bias(const char *problem, const char *plan, float beta)
     naive_result sums = {.db = want};
     naive_backward(&d, d.n, &in, &sums);
 
-    backward_case c = {.problem = problem, .plan = plan, .ops = CLCONV_OP_DB,
-                       .dy = dy, .db = old, .beta_b = beta};
+    backward_case c = {.problem = problem,
+                       .plan = plan,
+                       .ops = CLCONV_OP_DB,
+                       .dy = dy,
+                       .db = old,
+                       .beta_b = beta};
     backward_result out;
     cr_assert(backward_run(&c, &out), "%s", backward_error());
     double error = 0, size = 0;
@@ -350,8 +360,7 @@ Test(cast, dbias_keeps_nan_and_infinity_apart)
         bool nchw = i == 0;
         dy[nchw ? 5 : 5 * 3] = (float)NAN;
         dy[nchw ? 81 + 80 : 80 * 3 + 1] = (float)-INFINITY;
-        backward_case c = {.problem = problems[i], .ops = CLCONV_OP_DB,
-                           .dy = dy};
+        backward_case c = {.problem = problems[i], .ops = CLCONV_OP_DB, .dy = dy};
         backward_result r;
         cr_assert(backward_run(&c, &r), "%s", backward_error());
         cr_assert(isnan(r.db[0]), "%s: %g", problems[i], (double)r.db[0]);
@@ -366,8 +375,12 @@ Test(cast, dbias_keeps_nan_and_infinity_apart)
 Test(cast, dbias_of_no_image_is_beta_times_the_old)
 {
     float dy[4] = {1, 2, 3, 4}, old[2] = {3, -5};
-    backward_case c = {.problem = "n2c1h1w1k2r1s1", .ops = CLCONV_OP_DB,
-                       .batch_none = true, .dy = dy, .db = old, .beta_b = 2};
+    backward_case c = {.problem = "n2c1h1w1k2r1s1",
+                       .ops = CLCONV_OP_DB,
+                       .batch_none = true,
+                       .dy = dy,
+                       .db = old,
+                       .beta_b = 2};
     backward_result r;
     cr_assert(backward_run(&c, &r), "%s", backward_error());
     cr_assert(r.db[0] == 6.0f && r.db[1] == -10.0f, "%g %g", (double)r.db[0],
@@ -385,10 +398,14 @@ Test(cast, an_fp16_dbias_is_rounded_and_counted)
 {
     /* Sums 0, 2^-15, 2^-30, 70000, Inf, NaN. */
     float dy[6] = {0, 0x1p-15f, 0x1p-30f, 70000, (float)INFINITY, (float)NAN};
-    backward_case c = {.problem = "n1c1h1w1k6r1s1_db16", .ops = CLCONV_OP_DB,
-                       .dy = dy};
-    clconv_counts want = {.nonzero = 4, .zeroed = 1, .subnormal = 1,
-                          .saturated = 1, .nan = 1, .inf = 1};
+    backward_case c = {
+        .problem = "n1c1h1w1k6r1s1_db16", .ops = CLCONV_OP_DB, .dy = dy};
+    clconv_counts want = {.nonzero = 4,
+                          .zeroed = 1,
+                          .subnormal = 1,
+                          .saturated = 1,
+                          .nan = 1,
+                          .inf = 1};
     backward_result r;
     cr_assert(backward_run(&c, &r), "%s", backward_error());
     cr_assert(r.db[0] == 0 && r.db[1] == 0x1p-15f && r.db[2] == 0 &&

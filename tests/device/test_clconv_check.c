@@ -18,8 +18,8 @@ static program_result result;
 static void check(const char *option, const char *value, int status,
                   const char *last_line)
 {
-    const char *argv[] = { CLCONV_CHECK, "--problem", PROBLEM, option, value,
-                           NULL };
+    const char *argv[] = {CLCONV_CHECK, "--problem", PROBLEM,
+                          option,       value,       NULL};
     size_t length, expected = strlen(last_line);
 
     program_run(argv, &result);
@@ -82,7 +82,7 @@ Test(clconv_check, does_not_succeed_if_nothing_matches)
 
 static void refuse(const char *option, const char *value, const char *why)
 {
-    const char *argv[] = { CLCONV_CHECK, option, value, NULL };
+    const char *argv[] = {CLCONV_CHECK, option, value, NULL};
 
     program_run(argv, &result);
     cr_assert_eq(result.status, 2, "status %d", result.status);

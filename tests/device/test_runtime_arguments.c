@@ -353,8 +353,10 @@ static void clean_up(call *c)
         clReleaseCommandQueue(c->queue);
     if (c->plan != c->rig.plan)
         clconv_plan_release(c->plan);
-    if (c->event)
+    if (c->event) { /* a driver may wait for it when its context goes */
+        clSetUserEventStatus(c->event, CL_COMPLETE);
         clReleaseEvent(c->event);
+    }
     if (c->foreign)
         clReleaseContext(c->foreign);
 }

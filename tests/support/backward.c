@@ -57,10 +57,12 @@ static bool parse(run *r)
         r->batch = 0;
     const clconv_type types[TENSORS] = {d->dy_type, d->x_type,  d->w_type,
                                         d->dw_type, d->db_type, d->dx_type};
-    const int64_t elements[TENSORS] = {
-        naive_dy_elements(d, r->batch), naive_x_elements(d, r->batch),
-        naive_w_elements(d),            naive_w_elements(d),
-        d->k,                           naive_x_elements(d, r->batch)};
+    const int64_t elements[TENSORS] = {naive_dy_elements(d, r->batch),
+                                       naive_x_elements(d, r->batch),
+                                       naive_w_elements(d),
+                                       naive_w_elements(d),
+                                       d->k,
+                                       naive_x_elements(d, r->batch)};
     memcpy(r->type, types, sizeof types);
     memcpy(r->elements, elements, sizeof elements);
     return true;
@@ -83,8 +85,9 @@ static bool make_plan(run *r)
     clconv_plan_options options;
     clconv_plan_options_init(&options);
     options.plan = r->c->plan;
-    return check(r, "plan", clconv_plan_create(r->context, &r->desc, r->ops,
-                                               &options, &r->plan));
+    return check(
+        r, "plan",
+        clconv_plan_create(r->context, &r->desc, r->ops, &options, &r->plan));
 }
 
 /* A buffer of the tensor's type with these values, or all NaN. */
@@ -110,9 +113,9 @@ static bool make_buffers(run *r)
 {
     const backward_case *c = r->c;
     const float *values[TENSORS] = {c->dy, c->x, c->w, c->dw, c->db, c->dx};
-    const unsigned ops[TENSORS] = {
-        CLCONV_OP_BACKWARD, CLCONV_OP_DW, CLCONV_OP_DX,
-        CLCONV_OP_DW,       CLCONV_OP_DB, CLCONV_OP_DX};
+    const unsigned ops[TENSORS] = {CLCONV_OP_BACKWARD, CLCONV_OP_DW,
+                                   CLCONV_OP_DX,       CLCONV_OP_DW,
+                                   CLCONV_OP_DB,       CLCONV_OP_DX};
     static const clconv_report none = {0};
     for (int t = 0; t < TENSORS; ++t)
         if ((r->ops & ops[t]) && !make_buffer(r, t, values[t]))
@@ -139,8 +142,8 @@ static bool enqueue(run *r)
     args.beta_x = r->c->beta_x;
     args.report.mem = r->report;
     return check(r, "enqueue",
-                 clconv_enqueue_backward(r->plan, r->host.queue, &args, 0,
-                                         NULL, NULL)) &&
+                 clconv_enqueue_backward(r->plan, r->host.queue, &args, 0, NULL,
+                                         NULL)) &&
            (host_finish(&r->host) || fail(r, "finish", "failed"));
 }
 
@@ -153,8 +156,7 @@ static bool read_floats(run *r, int tensor, float **out)
     float *values = malloc((count + 1) * sizeof *values);
     uint16_t *halves = malloc((count + 1) * sizeof *halves);
     bool ok = values && halves &&
-              host_read(&r->host, r->mem[tensor], 0,
-                        count * (half_type ? 2 : 4),
+              host_read(&r->host, r->mem[tensor], 0, count * (half_type ? 2 : 4),
                         half_type ? (void *)halves : values);
     for (size_t i = 0; ok && half_type && i < count; ++i)
         values[i] = host_float_from_half(halves[i]);
@@ -167,8 +169,8 @@ static bool read_results(run *r, backward_result *out)
 {
     return read_floats(r, DW, &out->dw) && read_floats(r, DB, &out->db) &&
            read_floats(r, DX, &out->dx) &&
-           (!r->report || host_read(&r->host, r->report, 0,
-                                    sizeof out->report, &out->report));
+           (!r->report || host_read(&r->host, r->report, 0, sizeof out->report,
+                                    &out->report));
 }
 
 static void release(run *r)

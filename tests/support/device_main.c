@@ -25,8 +25,8 @@ static bool device_present(void)
         count = MAX_PLATFORMS;
     for (cl_uint i = 0; i < count; ++i) {
         cl_uint devices = 0;
-        cl_int error = clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, 0,
-                                      NULL, &devices);
+        cl_int error =
+            clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, 0, NULL, &devices);
         if (error == CL_SUCCESS && devices > 0)
             return true;
     }

@@ -82,8 +82,8 @@ static void add_taps(const shape *s, const naive_data *in,
                 int64_t w = q * d->stride_w + t * d->dilation_w - d->pad_left;
                 if (h < 0 || h >= d->h || w < 0 || w >= d->w)
                     continue;
-                int64_t x = at(d->layout, d->c, d->h, d->w, n, first_c + c, h,
-                               w);
+                int64_t x =
+                    at(d->layout, d->c, d->h, d->w, n, first_c + c, h, w);
                 int64_t f = at(d->layout, s->group_c, d->r, d->s, k, c, r, t);
                 if (in->x)
                     add_product(out->dw, out->dw_squares, f, dy,
@@ -102,8 +102,8 @@ static void clear(double *values, int64_t count)
         memset(values, 0, (size_t)count * sizeof *values);
 }
 
-void naive_backward(const clconv_desc *d, int64_t batch,
-                    const naive_data *data, const naive_result *out)
+void naive_backward(const clconv_desc *d, int64_t batch, const naive_data *data,
+                    const naive_result *out)
 {
     shape s = shape_of(d);
     clear(out->dw, naive_w_elements(d));

@@ -29,7 +29,7 @@ int64_t naive_w_elements(const clconv_desc *d);
 int64_t naive_dy_elements(const clconv_desc *d, int64_t batch);
 
 /* Writes every element of what is wanted. The description must be valid. */
-void naive_backward(const clconv_desc *d, int64_t batch,
-                    const naive_data *data, const naive_result *out);
+void naive_backward(const clconv_desc *d, int64_t batch, const naive_data *data,
+                    const naive_result *out);
 
 #endif

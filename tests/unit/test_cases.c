@@ -15,7 +15,7 @@
 static case_list parse(const char *text)
 {
     char error[CASES_ERROR_SIZE] = "";
-    case_list list = { NULL, 0 };
+    case_list list = {NULL, 0};
 
     cr_assert(cases_parse("a.csv", text, &list, error), "%s", error);
     return list;
@@ -24,7 +24,7 @@ static case_list parse(const char *text)
 static void assert_error(const char *text, const char *expected)
 {
     char error[CASES_ERROR_SIZE] = "";
-    case_list list = { NULL, 77 };
+    case_list list = {NULL, 77};
 
     cr_assert_not(cases_parse("a.csv", text, &list, error), "accepted: %s",
                   text);
@@ -139,7 +139,7 @@ Test(cases, refuses_rows_with_the_place)
 Test(cases, says_which_file_cannot_be_read)
 {
     char error[CASES_ERROR_SIZE] = "";
-    case_list list = { NULL, 0 };
+    case_list list = {NULL, 0};
 
     cr_assert_not(cases_read("/does/not/exist.csv", &list, error));
     cr_assert_str_eq(error, "/does/not/exist.csv: cannot be read as text");
@@ -147,7 +147,7 @@ Test(cases, says_which_file_cannot_be_read)
 
 Test(cases, adds_a_row)
 {
-    case_list list = { NULL, 0 };
+    case_list list = {NULL, 0};
     clconv_desc desc;
 
     clconv_desc_init(&desc);

@@ -12,12 +12,12 @@
 #include "random.h"
 #include "taps.h"
 
-/* ---- Exact ------------------------------------------------------------------ */
+/* ---- Exact -------------------------------------------------------------- */
 
 Test(judge, exact_takes_equal_numbers)
 {
-    const float got[] = { 1, -0.0F, 16777215 };
-    const double values[] = { 1, 0, 16777215 };
+    const float got[] = {1, -0.0F, 16777215};
+    const double values[] = {1, 0, 16777215};
     verdict v;
 
     cr_assert(judge_exact(got, values, 3, &v));
@@ -25,8 +25,8 @@ Test(judge, exact_takes_equal_numbers)
 
 Test(judge, exact_names_the_worst_element)
 {
-    const float got[] = { 1, 3, 5, 6 };
-    const double values[] = { 1, 2, 3, 6 };
+    const float got[] = {1, 3, 5, 6};
+    const double values[] = {1, 2, 3, 6};
     verdict v;
 
     cr_assert_not(judge_exact(got, values, 4, &v));
@@ -38,15 +38,15 @@ Test(judge, exact_names_the_worst_element)
 
 Test(judge, exact_refuses_one_step_and_nan)
 {
-    const float step[] = { nextafterf(1, 2) }, poison[] = { NAN };
-    const double values[] = { 1 };
+    const float step[] = {nextafterf(1, 2)}, poison[] = {NAN};
+    const double values[] = {1};
     verdict v;
 
     cr_assert_not(judge_exact(step, values, 1, &v));
     cr_assert_not(judge_exact(poison, values, 1, &v));
 }
 
-/* ---- Sums of products, as a kernel makes them -------------------------------- */
+/* ---- Sums of products, as a kernel makes them --------------------------- */
 
 enum { OUTPUTS = 256 };
 
@@ -60,12 +60,12 @@ typedef struct sums {
 
 static sums sums_new(size_t depth)
 {
-    sums s = { .depth = depth };
+    sums s = {.depth = depth};
     random_source random = random_seeded(11);
 
     s.a = calloc(OUTPUTS * depth, sizeof(float));
     s.b = calloc(OUTPUTS * depth, sizeof(float));
-    s.e = (expected){ .count = OUTPUTS, .flush_span = 1, .flush_block = 1 };
+    s.e = (expected){.count = OUTPUTS, .flush_span = 1, .flush_block = 1};
     s.e.value = calloc(OUTPUTS, sizeof(double));
     s.e.spread = calloc(OUTPUTS, sizeof(double));
     s.e.flush = calloc(OUTPUTS, sizeof(double));
@@ -126,7 +126,7 @@ static bool is_right(const sums *s, const tolerance *t)
     return bound && norm;
 }
 
-static const size_t depths[] = { 1, 9, 576, 20000 };
+static const size_t depths[] = {1, 9, 576, 20000};
 
 enum { DEPTH_COUNT = sizeof(depths) / sizeof(depths[0]) };
 
@@ -203,13 +203,17 @@ Test(judge, tiny_data_pass_with_2_to_the_10_and_fail_unscaled)
 
 Test(judge, flush_terms_are_shared_as_the_spans_say)
 {
-    double value[8] = { 0 }, spread[8] = { 0 };
-    double flush[4] = { 1, 2, 10, 20 };
+    double value[8] = {0}, spread[8] = {0};
+    double flush[4] = {1, 2, 10, 20};
     /* Two groups of two filters with two taps each. */
-    const expected e = { .count = 8, .value = value, .spread = spread,
-                         .flush = flush, .flush_block = 2, .flush_span = 4 };
-    const tolerance t = { .scale = 1, .per_flush = 1 };
-    float right[8] = { 1, 2, 1, 2, 10, 20, 10, 20 };
+    const expected e = {.count = 8,
+                        .value = value,
+                        .spread = spread,
+                        .flush = flush,
+                        .flush_block = 2,
+                        .flush_span = 4};
+    const tolerance t = {.scale = 1, .per_flush = 1};
+    float right[8] = {1, 2, 1, 2, 10, 20, 10, 20};
     verdict v;
 
     cr_assert(judge_bound(right, &e, &t, NULL, &v));
@@ -218,12 +222,12 @@ Test(judge, flush_terms_are_shared_as_the_spans_say)
     cr_assert_eq(v.index, 2);
 }
 
-/* ---- Marks -------------------------------------------------------------------- */
+/* ---- Marks -------------------------------------------------------------- */
 
 static bool one_element(float got, uint8_t mark, verdict *v)
 {
     double value = 1, spread = 1;
-    const expected e = { .count = 1, .value = &value, .spread = &spread };
+    const expected e = {.count = 1, .value = &value, .spread = &spread};
     const tolerance t = tolerance_fp32(1, 1);
 
     return judge_bound(&got, &e, &t, &mark, v);
@@ -251,7 +255,7 @@ Test(judge, nan_and_inf_must_arrive_and_stay_away)
 Test(judge, norm_refuses_nan)
 {
     double value = 1, spread = 1;
-    const expected e = { .count = 1, .value = &value, .spread = &spread };
+    const expected e = {.count = 1, .value = &value, .spread = &spread};
     const tolerance t = tolerance_fp32(1, 1);
     const float got = NAN;
     verdict v;
@@ -259,7 +263,7 @@ Test(judge, norm_refuses_nan)
     cr_assert_not(judge_norm(&got, &e, &t, &v));
 }
 
-/* ---- Counts -------------------------------------------------------------------- */
+/* ---- Counts ------------------------------------------------------------- */
 
 Test(judge, cast_clips_scales_rounds_to_even_and_keeps_nan)
 {
@@ -277,9 +281,9 @@ Test(judge, counts_follow_the_header)
 {
     /* At 2^10: 0; lost; lost at a tie; subnormal; normal at a tie; normal;
      * saturated twice; NaN; Inf twice. */
-    const float values[] = { 0, 1e-13F, 0x1p-35F, 0x1.8p-35F,
-                             0x1p-24F - 0x1p-35F, 1, 100, -4e35F, NAN,
-                             INFINITY, -INFINITY };
+    const float values[] = {
+        0,      1e-13F, 0x1p-35F, 0x1.8p-35F, 0x1p-24F - 0x1p-35F, 1, 100,
+        -4e35F, NAN,    INFINITY, -INFINITY};
     clconv_counts c = counts_of_cast(values, 11, 10);
 
     cr_assert_eq(c.nonzero, 9);
@@ -290,7 +294,7 @@ Test(judge, counts_follow_the_header)
     cr_assert_eq(c.inf, 2);
 }
 
-/* ---- Taps ---------------------------------------------------------------------- */
+/* ---- Taps --------------------------------------------------------------- */
 
 typedef struct visits {
     int inside[64], padding[64];
@@ -310,11 +314,23 @@ static void visit_count(void *user, size_t output, size_t other)
  * its taps only (1, 1) meets x, at (1, 1). */
 Test(judge, taps_tell_padding_from_what_is_inside)
 {
-    clconv_desc d = { .n = 1, .c = 1, .h = 2, .w = 2, .k = 1, .r = 2, .s = 2,
-                      .stride_h = 2, .stride_w = 2, .pad_top = 1,
-                      .pad_bottom = 1, .pad_left = 1, .pad_right = 1,
-                      .dilation_h = 2, .dilation_w = 2, .groups = 1 };
-    visits dw = { { 0 }, { 0 } }, dx = { { 0 }, { 0 } };
+    clconv_desc d = {.n = 1,
+                     .c = 1,
+                     .h = 2,
+                     .w = 2,
+                     .k = 1,
+                     .r = 2,
+                     .s = 2,
+                     .stride_h = 2,
+                     .stride_w = 2,
+                     .pad_top = 1,
+                     .pad_bottom = 1,
+                     .pad_left = 1,
+                     .pad_right = 1,
+                     .dilation_h = 2,
+                     .dilation_w = 2,
+                     .groups = 1};
+    visits dw = {{0}, {0}}, dx = {{0}, {0}};
     shape z;
 
     cr_assert(shape_from_desc(&d, &z));
@@ -331,11 +347,21 @@ Test(judge, taps_tell_padding_from_what_is_inside)
 /* One row of 5, filter of 3, stride 2, padding 1: y has 3 columns. */
 Test(judge, taps_leave_out_what_a_stride_skips)
 {
-    clconv_desc d = { .n = 1, .c = 1, .h = 1, .w = 5, .k = 2, .r = 1, .s = 3,
-                      .stride_h = 1, .stride_w = 2, .pad_left = 1,
-                      .pad_right = 1, .dilation_h = 1, .dilation_w = 1,
-                      .groups = 1 };
-    visits even = { { 0 }, { 0 } }, last = { { 0 }, { 0 } };
+    clconv_desc d = {.n = 1,
+                     .c = 1,
+                     .h = 1,
+                     .w = 5,
+                     .k = 2,
+                     .r = 1,
+                     .s = 3,
+                     .stride_h = 1,
+                     .stride_w = 2,
+                     .pad_left = 1,
+                     .pad_right = 1,
+                     .dilation_h = 1,
+                     .dilation_w = 1,
+                     .groups = 1};
+    visits even = {{0}, {0}}, last = {{0}, {0}};
     shape z;
 
     cr_assert(shape_from_desc(&d, &z));

@@ -53,9 +53,8 @@ static void make_use(const clconv_kernel *k, const char *problem,
         out->device.unit = CLCONV_UNIT_MMA_M16N8K16;
         out->device.unit_emulated = true;
     }
-    out->task = (clconv_task){.problem = &out->problem,
-                              .device = &out->device,
-                              .values = out->values};
+    out->task = (clconv_task){
+        .problem = &out->problem, .device = &out->device, .values = out->values};
 }
 
 /* The copies that the values want, as the planner would grant them. */
@@ -110,8 +109,7 @@ static int each_default(void (*check)(use *u))
 
 static void check_legal(use *u)
 {
-    cr_assert(u->kernel->legal(&u->task), WHERE "defaults are not legal",
-              ON(u));
+    cr_assert(u->kernel->legal(&u->task), WHERE "defaults are not legal", ON(u));
     cr_assert_leq(u->kernel->scratch(&u->task), u->device.max_allocation,
                   WHERE "scratch", ON(u));
 }
@@ -150,8 +148,8 @@ Test(kernels, the_generic_ones_cover_every_problem_on_every_device)
                 use u;
                 cr_assert_not_null(k, "%s", names[i]);
                 make_use(k, problems[p], presets[d], false, &u);
-                cr_assert(k->covers(&u.problem, &u.device),
-                          WHERE "not covered", ON(&u));
+                cr_assert(k->covers(&u.problem, &u.device), WHERE "not covered",
+                          ON(&u));
             }
 }
 
@@ -167,8 +165,7 @@ static void check_same_pass(const use *u, const clconv_pass *a,
     cr_assert_eq(a->counts, b->counts, WHERE "counts", ON(u));
     for (int i = 0; i < a->arg_count; ++i) {
         cr_assert_eq(a->args[i].kind, b->args[i].kind, WHERE "arg", ON(u));
-        cr_assert_eq(a->args[i].tensor, b->args[i].tensor, WHERE "arg",
-                     ON(u));
+        cr_assert_eq(a->args[i].tensor, b->args[i].tensor, WHERE "arg", ON(u));
     }
 }
 
@@ -183,11 +180,10 @@ static void check_passes(use *u)
     for (int i = 0; i < count; ++i) {
         const clconv_pass *pass = &whole[i];
         check_same_pass(u, pass, &none[i]);
-        cr_assert(strncmp(pass->entry, u->kernel->name,
-                          strlen(u->kernel->name)) == 0,
-                  WHERE "entry %s", ON(u), pass->entry);
-        cr_assert(pass->arg_count >= 1 &&
-                      pass->arg_count <= CLCONV_MAX_ARGS,
+        cr_assert(
+            strncmp(pass->entry, u->kernel->name, strlen(u->kernel->name)) == 0,
+            WHERE "entry %s", ON(u), pass->entry);
+        cr_assert(pass->arg_count >= 1 && pass->arg_count <= CLCONV_MAX_ARGS,
                   WHERE "%d args", ON(u), pass->arg_count);
         cr_assert(pass->local >= 1 && pass->local <= u->device.max_work_group,
                   WHERE "local %zu", ON(u), pass->local);
@@ -278,11 +274,9 @@ Test(kernels, generic_source_does_not_depend_on_sizes)
                                         "bwd_weight_generic"};
     for (size_t i = 0; i < COUNT(names); ++i) {
         use small, large;
-        const clconv_kernel *k =
-            clconv_kernel_find(names[i], strlen(names[i]));
+        const clconv_kernel *k = clconv_kernel_find(names[i], strlen(names[i]));
         make_use(k, "n2c8h7w7k8r3s3p1", "cpu", false, &small);
-        make_use(k, "n3c12h9w10k8r3s5u2x3p1x0x2x1d2x1g4", "cpu", false,
-                 &large);
+        make_use(k, "n3c12h9w10k8r3s5u2x3p1x0x2x1d2x1g4", "cpu", false, &large);
         clconv_param_first(k->params, k->param_count, small.values);
         clconv_param_first(k->params, k->param_count, large.values);
         char *a = source_of(&small), *b = source_of(&large);

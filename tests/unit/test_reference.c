@@ -20,42 +20,51 @@ typedef struct sizes {
 } sizes;
 
 static const sizes odd_shapes[] = {
-    { 2, 3, 5, 5, 16, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1 },
-    { 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1 },
-    { 3, 5, 9, 33, 7, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1 },
-    { 2, 9, 8, 19, 6, 1, 1, 2, 2, 0, 0, 0, 0, 1, 1, 1 },    /* filter < stride */
-    { 1, 4, 15, 17, 5, 1, 2, 3, 4, 0, 0, 0, 0, 1, 1, 1 },   /* filter < stride */
-    { 1, 3, 14, 14, 5, 7, 1, 3, 3, 2, 3, 0, 1, 1, 1, 1 },
-    { 2, 3, 14, 14, 5, 4, 7, 3, 3, 1, 0, 2, 3, 1, 1, 1 },
-    { 1, 2, 32, 32, 3, 8, 1, 5, 5, 0, 0, 0, 0, 1, 1, 1 },
-    { 2, 4, 8, 8, 6, 3, 3, 2, 2, 1, 0, 1, 0, 2, 2, 1 },
-    { 2, 4, 8, 8, 6, 3, 3, 3, 3, 1, 1, 1, 1, 3, 3, 1 },
-    { 1, 4, 21, 20, 6, 3, 3, 2, 3, 4, 0, 1, 5, 3, 2, 1 },   /* gcd(s, d) = 1 */
-    { 1, 4, 21, 20, 6, 5, 3, 4, 6, 2, 2, 3, 3, 2, 4, 1 },   /* gcd(s, d) = 2 */
-    { 2, 24, 6, 6, 24, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 24 },  /* depthwise */
-    { 1, 10, 7, 7, 20, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 10 },  /* two a channel */
-    { 2, 15, 7, 9, 10, 3, 2, 1, 2, 1, 1, 0, 2, 1, 1, 5 },   /* grouped */
-    { 2, 18, 6, 6, 27, 1, 1, 2, 2, 0, 0, 0, 0, 1, 1, 9 },   /* grouped 1x1 */
-    { 1, 1, 2, 2, 1, 2, 2, 2, 2, 1, 1, 1, 1, 2, 2, 1 },     /* taps in padding */
-    { 1, 2, 4, 4, 3, 5, 5, 1, 1, 1, 1, 1, 1, 1, 1, 1 },     /* filter > input */
-    { 1, 2, 3, 3, 3, 3, 3, 1, 1, 7, 5, 6, 4, 1, 1, 1 },     /* pad > filter */
-    { 1, 3, 16, 16, 4, 7, 7, 3, 3, 2, 2, 2, 2, 1, 1, 1 },   /* unread rows */
-    { 1, 7, 5, 70, 9, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1 },
-    { 1, 4, 31, 1, 4, 5, 1, 2, 1, 1, 0, 0, 0, 1, 1, 4 },
+    {2, 3, 5, 5, 16, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+    {1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1},
+    {3, 5, 9, 33, 7, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+    {2, 9, 8, 19, 6, 1, 1, 2, 2, 0, 0, 0, 0, 1, 1, 1},  /* filter < stride */
+    {1, 4, 15, 17, 5, 1, 2, 3, 4, 0, 0, 0, 0, 1, 1, 1}, /* filter < stride */
+    {1, 3, 14, 14, 5, 7, 1, 3, 3, 2, 3, 0, 1, 1, 1, 1},
+    {2, 3, 14, 14, 5, 4, 7, 3, 3, 1, 0, 2, 3, 1, 1, 1},
+    {1, 2, 32, 32, 3, 8, 1, 5, 5, 0, 0, 0, 0, 1, 1, 1},
+    {2, 4, 8, 8, 6, 3, 3, 2, 2, 1, 0, 1, 0, 2, 2, 1},
+    {2, 4, 8, 8, 6, 3, 3, 3, 3, 1, 1, 1, 1, 3, 3, 1},
+    {1, 4, 21, 20, 6, 3, 3, 2, 3, 4, 0, 1, 5, 3, 2, 1},  /* gcd(s, d) = 1 */
+    {1, 4, 21, 20, 6, 5, 3, 4, 6, 2, 2, 3, 3, 2, 4, 1},  /* gcd(s, d) = 2 */
+    {2, 24, 6, 6, 24, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 24}, /* depthwise */
+    {1, 10, 7, 7, 20, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 10}, /* two a channel */
+    {2, 15, 7, 9, 10, 3, 2, 1, 2, 1, 1, 0, 2, 1, 1, 5},  /* grouped */
+    {2, 18, 6, 6, 27, 1, 1, 2, 2, 0, 0, 0, 0, 1, 1, 9},  /* grouped 1x1 */
+    {1, 1, 2, 2, 1, 2, 2, 2, 2, 1, 1, 1, 1, 2, 2, 1},    /* taps in padding */
+    {1, 2, 4, 4, 3, 5, 5, 1, 1, 1, 1, 1, 1, 1, 1, 1},    /* filter > input */
+    {1, 2, 3, 3, 3, 3, 3, 1, 1, 7, 5, 6, 4, 1, 1, 1},    /* pad > filter */
+    {1, 3, 16, 16, 4, 7, 7, 3, 3, 2, 2, 2, 2, 1, 1, 1},  /* unread rows */
+    {1, 7, 5, 70, 9, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+    {1, 4, 31, 1, 4, 5, 1, 2, 1, 1, 0, 0, 0, 1, 1, 4},
 };
 
 enum { SHAPE_COUNT = sizeof(odd_shapes) / sizeof(odd_shapes[0]) };
 
 static clconv_desc desc_of(const sizes *z)
 {
-    return (clconv_desc){
-        .struct_size = sizeof(clconv_desc),
-        .n = z->n, .c = z->c, .h = z->h, .w = z->w, .k = z->k, .r = z->r,
-        .s = z->s, .stride_h = z->stride_h, .stride_w = z->stride_w,
-        .pad_top = z->top, .pad_bottom = z->bottom, .pad_left = z->left,
-        .pad_right = z->right, .dilation_h = z->dilation_h,
-        .dilation_w = z->dilation_w, .groups = z->groups
-    };
+    return (clconv_desc){.struct_size = sizeof(clconv_desc),
+                         .n = z->n,
+                         .c = z->c,
+                         .h = z->h,
+                         .w = z->w,
+                         .k = z->k,
+                         .r = z->r,
+                         .s = z->s,
+                         .stride_h = z->stride_h,
+                         .stride_w = z->stride_w,
+                         .pad_top = z->top,
+                         .pad_bottom = z->bottom,
+                         .pad_left = z->left,
+                         .pad_right = z->right,
+                         .dilation_h = z->dilation_h,
+                         .dilation_w = z->dilation_w,
+                         .groups = z->groups};
 }
 
 /* Every array of one problem; naive_ by the loop below. */
@@ -97,8 +106,8 @@ static void problem_free(problem *p)
 }
 
 /* What dy[n][k][p][q] adds to dw and dx. */
-static void scatter(problem *m, const sizes *z, int64_t n, int64_t k,
-                    int64_t p, int64_t q)
+static void scatter(problem *m, const sizes *z, int64_t n, int64_t k, int64_t p,
+                    int64_t q)
 {
     int64_t cg = z->c / z->groups, group = k / (z->k / z->groups);
     double dy = (double)m->dy[((n * z->k + k) * m->z.p + p) * m->z.q + q];
@@ -162,7 +171,7 @@ Test(reference, equals_a_loop_over_every_product_on_the_device)
 
 Test(reference, equals_a_loop_over_every_product_without_fp64)
 {
-    host h = { .has_fp64 = false };
+    host h = {.has_fp64 = false};
     reference *ref;
 
     cr_assert(reference_new(&h, &ref));
@@ -183,18 +192,16 @@ Test(reference, samples_find_a_wrong_tap)
         p.naive_dw[i] += 1;
     for (size_t i = 0; i < shape_x_count(&p.z); i += 2)
         p.naive_dx[i] -= 1;
-    cr_assert_not(
-        reference_agrees_dw(&p.z, p.x, p.dy, p.naive_dw, 100, &random));
-    cr_assert_not(
-        reference_agrees_dx(&p.z, p.w, p.dy, p.naive_dx, 100, &random));
+    cr_assert_not(reference_agrees_dw(&p.z, p.x, p.dy, p.naive_dw, 100, &random));
+    cr_assert_not(reference_agrees_dx(&p.z, p.w, p.dy, p.naive_dx, 100, &random));
     problem_free(&p);
 }
 
 Test(reference, db_sums_images_and_places)
 {
-    const sizes from = { 2, 1, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1 };
-    const float dy[16] = { 1, 2, 3, 4, 10, 20, 30, 40,
-                           5, 6, 7, 8, 50, 60, 70, 80 };
+    const sizes from = {2, 1, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1};
+    const float dy[16] = {1, 2, 3, 4, 10, 20, 30, 40,
+                          5, 6, 7, 8, 50, 60, 70, 80};
     clconv_desc desc = desc_of(&from);
     double db[2];
     shape z;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel.h"
+#include "planner.h"
 #include "unit.h"
 
 /* How often each element of a rows x columns matrix is held by some lane. */
@@ -33,9 +33,8 @@ static void check_once(const char *what, const int *owners, int rows,
                      i / columns, i % columns, owners[i]);
 }
 
-Test(unit, every_element_of_a_b_and_c_is_held_once)
+static void check_tiling(const clconv_unit *u)
 {
-    const clconv_unit *u = clconv_unit_get(CLCONV_UNIT_MMA_M16N8K16);
     int a[256] = {0}, b[256] = {0}, c[256] = {0};
     cr_assert(u->m * u->k <= 256 && u->k * u->n <= 256);
     count_owners(u, u->a_row, u->a_k, u->a_registers, 2, u->k, a);
@@ -46,25 +45,30 @@ Test(unit, every_element_of_a_b_and_c_is_held_once)
     check_once("C", c, u->m, u->n);
 }
 
+Test(unit, every_element_of_a_b_and_c_is_held_once)
+{
+    for (int id = CLCONV_UNIT_NONE + 1; id < CLCONV_UNITS; ++id)
+        check_tiling(clconv_unit_get((clconv_unit_id)id));
+}
+
 /* What one 32-bit read from a tile with k innermost relies on. */
+static void check_pairs(const clconv_unit *u, clconv_unit_fact row,
+                        clconv_unit_fact k, int registers)
+{
+    for (int lane = 0; lane < u->lanes; ++lane)
+        for (int reg = 0; reg < registers; ++reg) {
+            cr_assert_eq(k.value(lane, reg, 0) % 2, 0);
+            cr_assert_eq(k.value(lane, reg, 1), k.value(lane, reg, 0) + 1);
+            cr_assert_eq(row.value(lane, reg, 1), row.value(lane, reg, 0));
+        }
+}
+
 Test(unit, the_halves_of_a_register_are_neighbours_along_k)
 {
-    const clconv_unit *u = clconv_unit_get(CLCONV_UNIT_MMA_M16N8K16);
-    for (int lane = 0; lane < u->lanes; ++lane) {
-        for (int reg = 0; reg < u->a_registers; ++reg) {
-            int k = u->a_k.value(lane, reg, 0);
-            cr_assert_eq(k % 2, 0);
-            cr_assert_eq(u->a_k.value(lane, reg, 1), k + 1);
-            cr_assert_eq(u->a_row.value(lane, reg, 1),
-                         u->a_row.value(lane, reg, 0));
-        }
-        for (int reg = 0; reg < u->b_registers; ++reg) {
-            int k = u->b_k.value(lane, reg, 0);
-            cr_assert_eq(k % 2, 0);
-            cr_assert_eq(u->b_k.value(lane, reg, 1), k + 1);
-            cr_assert_eq(u->b_column.value(lane, reg, 1),
-                         u->b_column.value(lane, reg, 0));
-        }
+    for (int id = CLCONV_UNIT_NONE + 1; id < CLCONV_UNITS; ++id) {
+        const clconv_unit *u = clconv_unit_get((clconv_unit_id)id);
+        check_pairs(u, u->a_row, u->a_k, u->a_registers);
+        check_pairs(u, u->b_column, u->b_k, u->b_registers);
     }
 }
 
@@ -75,23 +79,21 @@ Test(unit, mma_m16n8k16_is_as_published)
         char matrix;
         int lane, reg, part, row, column;
     } published[] = {
-        {'A', 0, 0, 0, 0, 0},    {'A', 0, 1, 0, 8, 0},
-        {'A', 0, 2, 0, 0, 8},    {'A', 0, 3, 1, 8, 9},
-        {'A', 5, 0, 1, 1, 3},    {'A', 5, 1, 0, 9, 2},
-        {'A', 5, 2, 0, 1, 10},   {'A', 31, 0, 0, 7, 6},
-        {'A', 31, 3, 1, 15, 15}, {'A', 18, 2, 1, 4, 13},
-        {'B', 0, 0, 1, 1, 0},    {'B', 0, 1, 0, 8, 0},
-        {'B', 5, 0, 0, 2, 1},    {'B', 5, 1, 1, 11, 1},
-        {'B', 31, 0, 0, 6, 7},   {'B', 31, 1, 1, 15, 7},
-        {'C', 0, 0, 0, 0, 0},    {'C', 0, 1, 0, 0, 1},
-        {'C', 0, 2, 0, 8, 0},    {'C', 5, 3, 0, 9, 3},
-        {'C', 31, 0, 0, 7, 6},   {'C', 31, 3, 0, 15, 7},
+        {'A', 0, 0, 0, 0, 0},   {'A', 0, 1, 0, 8, 0},  {'A', 0, 2, 0, 0, 8},
+        {'A', 0, 3, 1, 8, 9},   {'A', 5, 0, 1, 1, 3},  {'A', 5, 1, 0, 9, 2},
+        {'A', 5, 2, 0, 1, 10},  {'A', 31, 0, 0, 7, 6}, {'A', 31, 3, 1, 15, 15},
+        {'A', 18, 2, 1, 4, 13}, {'B', 0, 0, 1, 1, 0},  {'B', 0, 1, 0, 8, 0},
+        {'B', 5, 0, 0, 2, 1},   {'B', 5, 1, 1, 11, 1}, {'B', 31, 0, 0, 6, 7},
+        {'B', 31, 1, 1, 15, 7}, {'C', 0, 0, 0, 0, 0},  {'C', 0, 1, 0, 0, 1},
+        {'C', 0, 2, 0, 8, 0},   {'C', 5, 3, 0, 9, 3},  {'C', 31, 0, 0, 7, 6},
+        {'C', 31, 3, 0, 15, 7},
     };
     const clconv_unit *u = clconv_unit_get(CLCONV_UNIT_MMA_M16N8K16);
     for (size_t i = 0; i < sizeof published / sizeof *published; ++i) {
         char m = published[i].matrix;
-        clconv_unit_fact row = m == 'A' ? u->a_row : m == 'B' ? u->b_k
-                                                              : u->c_row;
+        clconv_unit_fact row = m == 'A'   ? u->a_row
+                               : m == 'B' ? u->b_k
+                                          : u->c_row;
         clconv_unit_fact column = m == 'A'   ? u->a_k
                                   : m == 'B' ? u->b_column
                                              : u->c_column;
@@ -108,7 +110,11 @@ Test(unit, a_block_is_whole_fragments_for_every_warp)
 {
     clconv_unit_block b = {
         .unit = clconv_unit_get(CLCONV_UNIT_MMA_M16N8K16),
-        .warps = 4, .tile_m = 64, .tile_n = 8, .tile_k = 16, .pitch = 24,
+        .warps = 4,
+        .tile_m = 64,
+        .tile_n = 8,
+        .tile_k = 16,
+        .pitch = 24,
     };
     cr_assert(clconv_unit_fits(&b));
     b.tile_m = 32;
@@ -142,6 +148,48 @@ Test(unit, kernels_ask_for_the_unit_and_for_an_instruction_set_that_has_it)
         d.unit = CLCONV_UNIT_NONE;
         cr_assert_not(covers(kernels[i], &d));
     }
+}
+
+/* What the planner chooses for both gradients on a device. */
+static clconv_steps plan_for(const char *problem, const clconv_device *d)
+{
+    clconv_desc desc;
+    clconv_problem p;
+    clconv_steps steps;
+    cr_assert_eq(clconv_desc_parse(problem, &desc), CLCONV_OK);
+    cr_assert_eq(clconv_problem_init(&desc, &p), CLCONV_OK);
+    cr_assert_eq(clconv_planner_choose(&p, d, CLCONV_OP_DW | CLCONV_OP_DX,
+                                       SIZE_MAX, NULL, &steps),
+                 CLCONV_OK, "%s", clconv_last_error());
+    return steps;
+}
+
+static bool uses_unit(const clconv_steps *steps)
+{
+    int on_unit = 0;
+    for (int i = 0; i < steps->count; ++i) {
+        const char *name = steps->step[i].kernel->name;
+        on_unit += strcmp(name, "bwd_data_mma") == 0;
+        on_unit += strcmp(name, "bwd_weight_mma") == 0;
+    }
+    return on_unit == 2;
+}
+
+Test(unit, the_default_plan_uses_the_unit_in_mixed_math)
+{
+    clconv_device d;
+    clconv_device_preset("cpu", &d);
+    clconv_steps steps = plan_for("n2c20h9w10k24r3s3p1", &d);
+    cr_assert_not(uses_unit(&steps));
+    d.unit = CLCONV_UNIT_MMA_M16N8K16;
+    d.unit_emulated = true;
+    steps = plan_for("n2c20h9w10k24r3s3p1", &d);
+    cr_assert(uses_unit(&steps));
+    clconv_device_preset("sm_90", &d);
+    steps = plan_for("n2c20h9w10k24r3s3p1", &d);
+    cr_assert(uses_unit(&steps));
+    steps = plan_for("n2c20h9w10k24r3s3p1_fp32", &d);
+    cr_assert_not(uses_unit(&steps));
 }
 
 /* The source of a kernel for one problem; free() it. */

@@ -12,7 +12,7 @@
 #include "judgements.h"
 #include "message.h"
 
-/* ---- Setting up -------------------------------------------------------------- */
+/* ---- Setting up --------------------------------------------------------- */
 
 /* FNV-1a: the data of a row depend on its name and the seed alone. */
 static uint64_t row_seed(const char *name, uint64_t seed)
@@ -48,14 +48,13 @@ static clconv_desc description(const row *r, clconv_layout layout,
 
 static void add_check(row *r, clconv_layout layout, clconv_math math)
 {
-    r->checks[r->check_count++] = (check){
-        .setup = { .z = r->z,
-                   .desc = description(r, layout, math),
-                   .plan_ops = CLCONV_OP_BACKWARD,
-                   .wanted = CLCONV_OP_BACKWARD,
-                   /* No better aligned than promised. */
-                   .offset = 16 }
-    };
+    r->checks[r->check_count++] =
+        (check){.setup = {.z = r->z,
+                          .desc = description(r, layout, math),
+                          .plan_ops = CLCONV_OP_BACKWARD,
+                          .wanted = CLCONV_OP_BACKWARD,
+                          /* No better aligned than promised. */
+                          .offset = 16}};
 }
 
 static void add_checks(row *r)
@@ -72,20 +71,17 @@ static void add_checks(row *r)
 
 static void make_plan(row *r, check *c)
 {
-    occasion o = { .row = r, .check = c, .setup = &c->setup,
-                   .judgement = "plan" };
+    occasion o = {.row = r, .check = c, .setup = &c->setup, .judgement = "plan"};
 
     switch (runner_plan(r->runner, &c->setup, &c->plan)) {
-    case RUN_OK:
-        break;
+    case RUN_OK: break;
     case RUN_UNSUPPORTED:
         if (r->options->plan) {
             c->outcome = OUTCOME_SKIPPED;
             break;
         }
         /* fall through */
-    default:
-        row_fail(&o, "%s", r->runner->error);
+    default: row_fail(&o, "%s", r->runner->error);
     }
 }
 
@@ -104,7 +100,7 @@ static bool any_plan(const row *r)
     return false;
 }
 
-/* ---- Judging ------------------------------------------------------------------ */
+/* ---- Judging ------------------------------------------------------------ */
 
 static bool judge_normal_data(row *r)
 {
@@ -122,8 +118,7 @@ static bool judge_normal_data(row *r)
     if (wanted & JUDGEMENT_TINY)
         ok = judgement_tiny(r, &normal);
     if (ok && (wanted & JUDGEMENT_EDGES))
-        ok = judgement_nonfinite(r, &normal) &&
-             judgement_extremes(r, &normal);
+        ok = judgement_nonfinite(r, &normal) && judgement_extremes(r, &normal);
     dataset_free(&normal);
     return ok;
 }
@@ -140,7 +135,7 @@ static bool judge_integer_data(row *r)
     return judgement_integers(r);
 }
 
-/* ---- Counting ------------------------------------------------------------------ */
+/* ---- Counting ----------------------------------------------------------- */
 
 static const char *outcome_name(outcome result)
 {
@@ -169,8 +164,8 @@ static void count_checks(const row *r, tally *sum)
 
         sum->passed += c->outcome == OUTCOME_PASSED;
         sum->failed += c->outcome == OUTCOME_FAILED;
-        sum->skipped += c->outcome == OUTCOME_SKIPPED ||
-                        c->outcome == OUTCOME_OPEN;
+        sum->skipped +=
+            c->outcome == OUTCOME_SKIPPED || c->outcome == OUTCOME_OPEN;
         if (r->options->verbose)
             print_check(r, c);
     }
@@ -182,7 +177,7 @@ static void skip_all(row *r)
         r->checks[i].outcome = OUTCOME_SKIPPED;
 }
 
-/* ---- The row -------------------------------------------------------------------- */
+/* ---- The row ------------------------------------------------------------ */
 
 static bool judge_row(row *r)
 {
@@ -203,9 +198,11 @@ static void release_plans(row *r)
 bool check_row(const check_options *options, runner *library, reference *ref,
                const case_row *from, tally *sum)
 {
-    row r = { .options = options, .runner = library, .ref = ref,
-              .name = from->name,
-              .seed = row_seed(from->name, options->seed) };
+    row r = {.options = options,
+             .runner = library,
+             .ref = ref,
+             .name = from->name,
+             .seed = row_seed(from->name, options->seed)};
     clconv_desc desc = from->desc;
     bool ok;
 

@@ -18,8 +18,8 @@ float counts_cast(float value, int scale_log2)
         return value;
     if (fabsf(value) > limit)
         value = copysignf(limit, value);
-    value = host_float_from_half(
-        host_half_from_float(ldexpf(value, scale_log2)));
+    value =
+        host_float_from_half(host_half_from_float(ldexpf(value, scale_log2)));
     return ldexpf(value, -scale_log2);
 }
 
@@ -33,15 +33,14 @@ static void count(double value, double scale, clconv_counts *counts)
     }
     counts->nonzero += magnitude > 0;
     counts->zeroed += magnitude > 0 && magnitude <= 0x1p-25;
-    counts->subnormal +=
-        magnitude > 0x1p-25 && magnitude < 0x1p-14 - 0x1p-25;
+    counts->subnormal += magnitude > 0x1p-25 && magnitude < 0x1p-14 - 0x1p-25;
     counts->saturated += magnitude > 65504 && isfinite(magnitude);
     counts->inf += isinf(value) != 0;
 }
 
 clconv_counts counts_of_cast(const float *values, size_t n, int scale_log2)
 {
-    clconv_counts counts = { 0 };
+    clconv_counts counts = {0};
     double scale = ldexp(1, scale_log2);
 
     for (size_t i = 0; i < n; ++i)
@@ -51,7 +50,7 @@ clconv_counts counts_of_cast(const float *values, size_t n, int scale_log2)
 
 clconv_counts counts_of_output(const double *values, size_t n)
 {
-    clconv_counts counts = { 0 };
+    clconv_counts counts = {0};
 
     for (size_t i = 0; i < n; ++i)
         count(values[i], 1, &counts);
@@ -77,13 +76,13 @@ const char *counts_difference(const clconv_counts *got,
                               const clconv_counts *expected, double *got_count,
                               double *expected_count)
 {
-    const char *const names[] = { "nonzero", "zeroed", "subnormal",
-                                  "saturated", "nan", "inf" };
-    const uint64_t a[] = { got->nonzero, got->zeroed, got->subnormal,
-                           got->saturated, got->nan, got->inf };
-    const uint64_t b[] = { expected->nonzero, expected->zeroed,
-                           expected->subnormal, expected->saturated,
-                           expected->nan, expected->inf };
+    const char *const names[] = {"nonzero",   "zeroed", "subnormal",
+                                 "saturated", "nan",    "inf"};
+    const uint64_t a[] = {got->nonzero,   got->zeroed, got->subnormal,
+                          got->saturated, got->nan,    got->inf};
+    const uint64_t b[] = {expected->nonzero,   expected->zeroed,
+                          expected->subnormal, expected->saturated,
+                          expected->nan,       expected->inf};
 
     for (int i = 0; i < 6; ++i) {
         if (a[i] != b[i]) {

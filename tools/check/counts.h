@@ -18,8 +18,7 @@ float counts_cast(float value, int scale_log2);
 
 /* What casting values to fp16, times 2^scale_log2, does. No value may lie
  * between 65504 and 65520 (times 2^-scale_log2). */
-clconv_counts counts_of_cast(const float *values, size_t count,
-                             int scale_log2);
+clconv_counts counts_of_cast(const float *values, size_t count, int scale_log2);
 
 /* The same for an output's values before rounding. */
 clconv_counts counts_of_output(const double *values, size_t count);

@@ -23,7 +23,7 @@ enum { SAMPLES = 24 };
 
 static bool expected_new(size_t count, expected *out)
 {
-    *out = (expected){ .count = count, .flush_span = 1, .flush_block = 1 };
+    *out = (expected){.count = count, .flush_span = 1, .flush_block = 1};
     out->value = calloc(count + 1, sizeof(double));
     out->spread = calloc(count + 1, sizeof(double));
     return out->value && out->spread;
@@ -38,7 +38,7 @@ static void expected_free(expected *e)
 
 bool dataset_zeros(const shape *z, dataset *out)
 {
-    dataset data = { .z = *z };
+    dataset data = {.z = *z};
     bool ok;
 
     data.x = calloc(shape_x_count(z) + 1, sizeof(float));
@@ -64,7 +64,18 @@ void dataset_free(dataset *data)
     expected_free(&data->dw);
     expected_free(&data->db);
     expected_free(&data->dx);
-    *data = (dataset){ .x = NULL };
+    *data = (dataset){.x = NULL};
+}
+
+float *dataset_copy_floats(const float *values, size_t count)
+{
+    float *copy = malloc((count + 1) * sizeof(*copy));
+
+    if (copy)
+        memcpy(copy, values, count * sizeof(*copy));
+    else
+        message_error("out of memory");
+    return copy;
 }
 
 /* ---- Values ------------------------------------------------------------- */
@@ -94,8 +105,8 @@ int dataset_integer_magnitude(const shape *z)
     double depth = larger(shape_dw_depth(z), shape_dx_depth(z));
     int magnitude = 8;
 
-    while (magnitude > 0 && depth * magnitude * magnitude +
-                                    4 * DATASET_MAX_OLD >= 0x1p24)
+    while (magnitude > 0 &&
+           depth * magnitude * magnitude + 4 * DATASET_MAX_OLD >= 0x1p24)
         --magnitude;
     return magnitude;
 }
@@ -250,8 +261,7 @@ bool dataset_evaluate(reference *ref, dataset *data, random_source *random)
            find_dw_flush(ref, data) && find_dx_flush(ref, data);
 }
 
-bool dataset_normal(reference *ref, const shape *z, uint64_t seed,
-                    dataset *out)
+bool dataset_normal(reference *ref, const shape *z, uint64_t seed, dataset *out)
 {
     random_source random = random_seeded(seed);
     dataset data;
@@ -269,7 +279,7 @@ bool dataset_normal(reference *ref, const shape *z, uint64_t seed,
     return true;
 }
 
-/* ---- Sparse dy -------------------------------------------------------------- */
+/* ---- Sparse dy ---------------------------------------------------------- */
 
 /* What one product's other factor is multiplied by, and where it goes. */
 typedef struct addition {
@@ -294,7 +304,7 @@ void dataset_put_dy(dataset *data, size_t index, float value, float raw)
     data->dy[index] = value;
     data->db.value[k] += (double)raw;
     taps_dy_to_dw(z, index, visit_product,
-                  &(addition){ (double)value, data->x, data->dw.value });
+                  &(addition){(double)value, data->x, data->dw.value});
     taps_dy_to_dx(z, index, visit_product,
-                  &(addition){ (double)value, data->w, data->dx.value });
+                  &(addition){(double)value, data->w, data->dx.value});
 }

@@ -40,8 +40,7 @@ int dataset_integer_magnitude(const shape *z);
 #define DATASET_MAX_OLD 8
 
 /* Normal values, away from 0 (RANDOM_NORMAL_MIN). */
-bool dataset_normal(reference *ref, const shape *z, uint64_t seed,
-                    dataset *out);
+bool dataset_normal(reference *ref, const shape *z, uint64_t seed, dataset *out);
 
 /* Inputs and expectations of 0. */
 bool dataset_zeros(const shape *z, dataset *out);
@@ -55,5 +54,8 @@ bool dataset_evaluate(reference *ref, dataset *data, random_source *random);
 void dataset_put_dy(dataset *data, size_t index, float value, float raw);
 
 void dataset_free(dataset *data);
+
+/* A new copy; NULL with a line on stderr if there is no memory. */
+float *dataset_copy_floats(const float *values, size_t count);
 
 #endif

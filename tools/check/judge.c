@@ -21,10 +21,10 @@
  * S / sqrt(D): both are far outside for D up to 10^5 or 10^6.
  *
  * In the norm, mean errors count: 2.9e-4 for mixed, sqrt(D / 6) * u for fp32,
- * 0.58 * F. 5e-4, (2 + sqrt(D)) * u and F leave a factor near 2, and 1 + 4 / sqrt(m) is
- * for tensors of so few elements m that there is no mean to speak of. They
- * are taken relative to |S|, which is the norm to expect of the result;
- * cancellation in a small tensor may make the result itself smaller.
+ * 0.58 * F. 5e-4, (2 + sqrt(D)) * u and F leave a factor near 2, and
+ * 1 + 4 / sqrt(m) is for tensors of so few elements m that there is no mean
+ * to speak of. They are taken relative to |S|, which is the norm to expect of
+ * the result; cancellation in a small tensor may make the result smaller.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -48,12 +48,11 @@ tolerance tolerance_fp32(double depth, size_t independent)
 {
     double root = sqrt(depth);
 
-    return (tolerance){
-        .scale = 1,
-        .per_spread = (8 + 4 * root) * float_step,
-        .per_flush = 0,
-        .norm = (2 + root) * float_step * few_elements(independent)
-    };
+    return (tolerance){.scale = 1,
+                       .per_spread = (8 + 4 * root) * float_step,
+                       .per_flush = 0,
+                       .norm =
+                           (2 + root) * float_step * few_elements(independent)};
 }
 
 tolerance tolerance_mixed(double depth, size_t independent, int scale_log2)
@@ -72,7 +71,7 @@ tolerance tolerance_mixed(double depth, size_t independent, int scale_log2)
 bool judge_exact(const float *got, const double *values, size_t count,
                  verdict *out)
 {
-    verdict v = { .ok = true, .rule = "exactly equal" };
+    verdict v = {.ok = true, .rule = "exactly equal"};
     double worst = -1;
 
     for (size_t i = 0; i < count; ++i) {
@@ -124,19 +123,21 @@ static bool settled_by_marks(const uint8_t *marks, size_t i, float got,
     if (!required)
         return right; /* allowed, and so it is; else it must be the number */
     if (!right && v->ok)
-        *v = (verdict){ .rule = (marks[i] & JUDGE_NAN)
-                                    ? "NaN, which reaches it"
-                                    : "Inf or NaN, which reaches it",
-                        .has_element = true, .index = i, .got = (double)got,
-                        .expected = (marks[i] & JUDGE_NAN) ? NAN : INFINITY };
+        *v = (verdict){.rule = (marks[i] & JUDGE_NAN)
+                                   ? "NaN, which reaches it"
+                                   : "Inf or NaN, which reaches it",
+                       .has_element = true,
+                       .index = i,
+                       .got = (double)got,
+                       .expected = (marks[i] & JUDGE_NAN) ? NAN : INFINITY};
     return true;
 }
 
 bool judge_bound(const float *got, const expected *e, const tolerance *t,
                  const uint8_t *marks, verdict *out)
 {
-    verdict lost = { .ok = true };
-    verdict v = { .ok = true, .rule = "within the bound of its element" };
+    verdict lost = {.ok = true};
+    verdict v = {.ok = true, .rule = "within the bound of its element"};
     double worst = -1;
 
     for (size_t i = 0; i < e->count; ++i) {
@@ -168,7 +169,7 @@ bool judge_norm(const float *got, const expected *e, const tolerance *t,
                 verdict *out)
 {
     double error = 0, spread = 0, flush = 0;
-    verdict v = { .rule = "within the bound of the Frobenius norm" };
+    verdict v = {.rule = "within the bound of the Frobenius norm"};
 
     for (size_t i = 0; i < e->count; ++i) {
         double difference = (double)got[i] - e->value[i] * t->scale;

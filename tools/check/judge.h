@@ -61,9 +61,9 @@ bool judge_exact(const float *got, const double *values, size_t count,
 /* What non-finite inputs make of an output's elements; no flag: it must be
  * finite and right. */
 enum {
-    JUDGE_NAN = 1,     /* reached by a NaN: must be NaN */
-    JUDGE_INF = 2,     /* reached by an Inf: must be Inf or NaN */
-    JUDGE_ALLOWED = 4  /* meets one in the padding: either is right */
+    JUDGE_NAN = 1,    /* reached by a NaN: must be NaN */
+    JUDGE_INF = 2,    /* reached by an Inf: must be Inf or NaN */
+    JUDGE_ALLOWED = 4 /* meets one in the padding: either is right */
 };
 
 /* Every element within its bound. marks (may be NULL) are the flags above. */

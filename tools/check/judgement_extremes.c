@@ -11,12 +11,11 @@
 
 #include "counts.h"
 #include "judgements.h"
-#include "message.h"
 #include "random.h"
 
 enum { MAX_PLACES = 8 };
 
-/* ---- What is given, and what is right ------------------------------------- */
+/* ---- What is given, and what is right ----------------------------------- */
 
 /* Inputs for the library; right has what they count for. */
 typedef struct edge_data {
@@ -32,25 +31,16 @@ static void edge_data_free(edge_data *e)
     dataset_free(&e->right);
 }
 
-static float *copy_of(const float *values, size_t count)
-{
-    float *copy = malloc((count + 1) * sizeof(*copy));
-
-    if (copy)
-        memcpy(copy, values, count * sizeof(*copy));
-    return copy;
-}
-
 /* Takes *right: its inputs are what is given, for now. */
 static bool edge_data_from(const dataset *right, edge_data *out)
 {
-    edge_data e = { .x = copy_of(right->x, shape_x_count(&right->z)),
-                    .w = copy_of(right->w, shape_w_count(&right->z)),
-                    .dy = copy_of(right->dy, shape_dy_count(&right->z)),
-                    .right = *right };
+    edge_data e = {
+        .x = dataset_copy_floats(right->x, shape_x_count(&right->z)),
+        .w = dataset_copy_floats(right->w, shape_w_count(&right->z)),
+        .dy = dataset_copy_floats(right->dy, shape_dy_count(&right->z)),
+        .right = *right};
 
     if (!e.x || !e.w || !e.dy) {
-        message_error("out of memory");
         edge_data_free(&e);
         return false;
     }
@@ -76,16 +66,16 @@ static float factor(clconv_math math, float value, int scale_log2)
     return math == CLCONV_MIXED ? counts_cast(value, scale_log2) : value;
 }
 
-/* ---- Beyond the range -------------------------------------------------------- */
+/* ---- Beyond the range --------------------------------------------------- */
 
 /* fp16 holds dy up to 63.97 and down to 3e-11 at the default scale. */
-static const float mixed_dy[MAX_PLACES] = { 4e35F, -100.0F, 0x1.ffcp5F, -4e35F,
-                                            1e-13F, 0x1p-30F, -0.0F, 1e-40F };
+static const float mixed_dy[MAX_PLACES] = {
+    4e35F, -100.0F, 0x1.ffcp5F, -4e35F, 1e-13F, 0x1p-30F, -0.0F, 1e-40F};
 /* fp32 saturates nothing, if these do not overflow its products. */
-static const float fp32_dy[MAX_PLACES] = { 4e15F, -100.0F, 0x1.ffcp5F, -4e15F,
-                                           1e-13F, 0x1p-30F, -0.0F, 1e-10F };
-static const float extreme_x[MAX_PLACES] = { 1e6F, -7e4F, 0.0F, 0x1p-20F,
-                                             0x1p-40F, -65504.0F, 6e-8F, 8e4F };
+static const float fp32_dy[MAX_PLACES] = {4e15F,  -100.0F,  0x1.ffcp5F, -4e15F,
+                                          1e-13F, 0x1p-30F, -0.0F,      1e-10F};
+static const float extreme_x[MAX_PLACES] = {
+    1e6F, -7e4F, 0.0F, 0x1p-20F, 0x1p-40F, -65504.0F, 6e-8F, 8e4F};
 
 /* Some of given become values, and of right what the cast makes of them. */
 static void replace(clconv_math math, int scale_log2, const float *values,
@@ -165,11 +155,9 @@ static bool extremes_new(row *r, const dataset *normal, clconv_math math,
     return true;
 }
 
-static void judge_near(const occasion *o, const outputs *got,
-                       const void *right)
+static void judge_near(const occasion *o, const outputs *got, const void *right)
 {
-    tolerances t =
-        row_tolerances(o->check, o->check->setup.desc.scale_log2);
+    tolerances t = row_tolerances(o->check, o->check->setup.desc.scale_log2);
 
     row_judge(o, got, right, &t, NULL);
 }
@@ -181,20 +169,20 @@ static bool judge_extremes(row *r, const dataset *normal, clconv_math math)
     if (!extremes_new(r, normal, math, &e))
         return false;
     row_each_check(r, 1U << math, "edges, beyond the range of fp16",
-                   &(run_inputs){ .x = e.x, .w = e.w, .dy = e.dy },
-                   judge_near, &e.right);
+                   &(run_inputs){.x = e.x, .w = e.w, .dy = e.dy}, judge_near,
+                   &e.right);
     edge_data_free(&e);
     return true;
 }
 
-/* ---- Ties -------------------------------------------------------------------- */
+/* ---- Ties --------------------------------------------------------------- */
 
 /* Halfway between two fp16 values: 1 + 2^-11 goes down to 1, 1 + 3 * 2^-11 up
  * to 1 + 2^-9. */
-static const float ties[MAX_PLACES] = { 0x1.002p0F, 0x1.006p0F, -0x1.002p0F,
-                                        -0x1.006p0F, 0x1.006p0F, -0x1.002p0F,
-                                        0x1.002p0F, -0x1.006p0F };
-static const float signs[MAX_PLACES] = { 1, -1, 1, 1, -1, -1, 1, -1 };
+static const float ties[MAX_PLACES] = {0x1.002p0F,  0x1.006p0F, -0x1.002p0F,
+                                       -0x1.006p0F, 0x1.006p0F, -0x1.002p0F,
+                                       0x1.002p0F,  -0x1.006p0F};
+static const float signs[MAX_PLACES] = {1, -1, 1, 1, -1, -1, 1, -1};
 
 static void fill_ties(random_source *random, size_t count, float *out)
 {
@@ -245,8 +233,7 @@ static bool ties_new(const row *r, clconv_math math, edge_data *out)
     return true;
 }
 
-static void judge_equal(const occasion *o, const outputs *got,
-                        const void *right)
+static void judge_equal(const occasion *o, const outputs *got, const void *right)
 {
     row_judge_exact(o, got, right);
 }
@@ -258,13 +245,13 @@ static bool judge_ties(row *r, clconv_math math)
     if (!ties_new(r, math, &e))
         return false;
     row_each_check(r, 1U << math, "edges, ties",
-                   &(run_inputs){ .x = e.x, .w = e.w, .dy = e.dy },
-                   judge_equal, &e.right);
+                   &(run_inputs){.x = e.x, .w = e.w, .dy = e.dy}, judge_equal,
+                   &e.right);
     edge_data_free(&e);
     return true;
 }
 
-/* ---- The whole --------------------------------------------------------------- */
+/* ---- The whole ---------------------------------------------------------- */
 
 bool judgement_extremes(row *r, const dataset *normal)
 {

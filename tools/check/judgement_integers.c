@@ -14,21 +14,18 @@
 #include <stdlib.h>
 
 #include "counts.h"
-#include "host.h"
 #include "judgements.h"
-#include "message.h"
 #include "random.h"
 #include "variant.h"
 
-/* ---- As described ---------------------------------------------------------- */
+/* ---- As described ------------------------------------------------------- */
 
-static void judge_plain(const occasion *o, const outputs *got,
-                        const void *data)
+static void judge_plain(const occasion *o, const outputs *got, const void *data)
 {
     row_judge_exact(o, got, data);
 }
 
-/* ---- What a variant should give --------------------------------------------- */
+/* ---- What a variant should give ----------------------------------------- */
 
 /* Contents of the outputs before the call, where a beta keeps them. */
 typedef struct old_outputs {
@@ -47,14 +44,12 @@ static float *old_values(float beta, size_t count, random_source *random)
     return values;
 }
 
-static old_outputs old_outputs_new(const run_setup *setup,
-                                   random_source *random)
+static old_outputs old_outputs_new(const run_setup *setup, random_source *random)
 {
     return (old_outputs){
         .dw = old_values(setup->beta_w, shape_w_count(&setup->z), random),
         .db = old_values(setup->beta_b, (size_t)setup->z.k, random),
-        .dx = old_values(setup->beta_x, shape_x_count(&setup->z), random)
-    };
+        .dx = old_values(setup->beta_x, shape_x_count(&setup->z), random)};
 }
 
 static void old_outputs_free(old_outputs *old)
@@ -72,49 +67,62 @@ static double as_stored(double value, clconv_type type)
     return (double)counts_cast((float)value, 0);
 }
 
-/* beta * old + value * 2^exponent, before it is stored: exact. */
-static double *combine(const expected *e, int exponent, float beta,
-                       const float *old)
-{
-    double *values = malloc((e->count + 1) * sizeof(*values));
+/* One output of a call: stored = beta * old + gradient * 2^exponent. */
+typedef struct stored_output {
+    const char *name;
+    const float *got;
+    const expected *gradient;
+    int exponent;
+    float beta;
+    const float *old;
+    clconv_type type;
+    const clconv_counts *counts;
+} stored_output;
 
-    for (size_t i = 0; values && i < e->count; ++i)
-        values[i] = ldexp(e->value[i], exponent) +
-                    (old ? (double)beta * (double)old[i] : 0);
+/* What is to be stored, before it is rounded: exact. */
+static double *combine(const stored_output *s)
+{
+    size_t count = s->gradient->count;
+    double *values = malloc((count + 1) * sizeof(*values));
+
+    for (size_t i = 0; values && i < count; ++i)
+        values[i] = ldexp(s->gradient->value[i], s->exponent) +
+                    (s->old ? (double)s->beta * (double)s->old[i] : 0);
     return values;
 }
 
-/* ---- Comparing a variant ----------------------------------------------------- */
+/* ---- Comparing a variant ------------------------------------------------ */
 
-static void judge_counts(const occasion *o, const char *name,
-                         const double *values, size_t count,
-                         const clconv_counts *got)
+static void judge_counts(const occasion *o, const stored_output *s,
+                         const double *values)
 {
-    clconv_counts right = counts_of_output(values, count);
+    clconv_counts right = counts_of_output(values, s->gradient->count);
     double a, b;
-    const char *field = counts_difference(got, &right, &a, &b);
+    const char *field = counts_difference(s->counts, &right, &a, &b);
 
     if (field)
-        row_fail(o, "report.%s.%s is %.0f, expected %.0f", name, field, a, b);
+        row_fail(o, "report.%s.%s is %.0f, expected %.0f", s->name, field, a, b);
 }
 
-/* One output: exact, and counted if it is fp16. */
-static void judge_output(const occasion *o, const char *name,
-                         const float *got, const expected *e, int exponent,
-                         float beta, const float *old, clconv_type type,
-                         const clconv_counts *counts)
+/* Exact, and counted if it is fp16. */
+static void judge_output(const occasion *o, const stored_output *s)
 {
-    double *values = got ? combine(e, exponent, beta, old) : NULL;
+    double *values = s->got ? combine(s) : NULL;
+    size_t count = s->gradient->count;
     verdict v;
 
-    if (!values)
+    if (!s->got)
         return;
-    if (type == CLCONV_F16)
-        judge_counts(o, name, values, e->count, counts);
-    for (size_t i = 0; i < e->count; ++i)
-        values[i] = as_stored(values[i], type);
-    if (!judge_exact(got, values, e->count, &v))
-        row_fail_verdict(o, name, &v);
+    if (!values) {
+        row_fail(o, "out of memory");
+        return;
+    }
+    if (s->type == CLCONV_F16)
+        judge_counts(o, s, values);
+    for (size_t i = 0; i < count; ++i)
+        values[i] = as_stored(values[i], s->type);
+    if (!judge_exact(s->got, values, count, &v))
+        row_fail_verdict(o, s->name, &v);
     free(values);
 }
 
@@ -123,25 +131,32 @@ static void judge_outputs(const occasion *o, const outputs *got,
 {
     const run_setup *s = o->setup;
     const clconv_desc *d = &s->desc;
-    const clconv_report *report = &got->report;
+    const clconv_report *counts = &got->report;
+    const stored_output stored[] = {
+        {"dw", got->dw, &data->dw, -d->dy_log2, s->beta_w, old->dw, d->dw_type,
+         &counts->dw},
+        {"db", got->db, &data->db, -d->dy_log2, s->beta_b, old->db, d->db_type,
+         &counts->db},
+        {"dx", got->dx, &data->dx, d->dx_log2 - d->dy_log2, s->beta_x, old->dx,
+         d->dx_type, &counts->dx},
+    };
 
-    judge_output(o, "dw", got->dw, &data->dw, -d->dy_log2, s->beta_w, old->dw,
-                 d->dw_type, &report->dw);
-    judge_output(o, "db", got->db, &data->db, -d->dy_log2, s->beta_b, old->db,
-                 d->db_type, &report->db);
-    judge_output(o, "dx", got->dx, &data->dx, d->dx_log2 - d->dy_log2,
-                 s->beta_x, old->dx, d->dx_type, &report->dx);
+    for (size_t i = 0; i < sizeof(stored) / sizeof(stored[0]); ++i)
+        judge_output(o, &stored[i]);
 }
 
-/* ---- A variant ---------------------------------------------------------------- */
+/* ---- A variant ---------------------------------------------------------- */
 
 static void call_variant(const occasion *o, clconv_plan *plan,
                          const dataset *data, random_source *random)
 {
     old_outputs old = old_outputs_new(o->setup, random);
-    const run_inputs in = { .x = data->x, .w = data->w, .dy = data->dy,
-                            .old_dw = old.dw, .old_db = old.db,
-                            .old_dx = old.dx };
+    const run_inputs in = {.x = data->x,
+                           .w = data->w,
+                           .dy = data->dy,
+                           .old_dw = old.dw,
+                           .old_db = old.db,
+                           .old_dx = old.dx};
     outputs got;
 
     if (row_call(o, plan, &in, &got)) {
@@ -156,7 +171,7 @@ static void judge_variant(row *r, check *c, const variant *v,
                           const dataset *data)
 {
     run_setup setup = variant_apply(v, &c->setup);
-    occasion o = { .row = r, .check = c, .setup = &setup };
+    occasion o = {.row = r, .check = c, .setup = &setup};
     random_source random = random_seeded(r->seed + 1);
     clconv_plan *plan = NULL;
     run_result result = runner_plan(r->runner, &setup, &plan);
@@ -185,7 +200,7 @@ bool judgement_integers(row *r)
     if (!dataset_integers(r->ref, &r->z, r->seed, &data))
         return false;
     row_each_check(r, ROW_ALL_MATHS, "integers",
-                   &(run_inputs){ .x = data.x, .w = data.w, .dy = data.dy },
+                   &(run_inputs){.x = data.x, .w = data.w, .dy = data.dy},
                    judge_plain, &data);
     for (int i = 0; i < r->check_count; ++i) {
         check *c = &r->checks[i];

@@ -17,7 +17,7 @@
 #include "random.h"
 #include "taps.h"
 
-/* ---- Marks ---------------------------------------------------------------- */
+/* ---- Marks -------------------------------------------------------------- */
 
 static void marks_free(marks *m)
 {
@@ -28,9 +28,9 @@ static void marks_free(marks *m)
 
 static bool marks_new(const shape *z, marks *out)
 {
-    marks m = { .dw = calloc(shape_w_count(z), 1),
-                .db = calloc((size_t)z->k, 1),
-                .dx = calloc(shape_x_count(z), 1) };
+    marks m = {.dw = calloc(shape_w_count(z), 1),
+               .db = calloc((size_t)z->k, 1),
+               .dx = calloc(shape_x_count(z), 1)};
 
     if (!m.dw || !m.db || !m.dx) {
         message_error("out of memory");
@@ -50,46 +50,32 @@ static void visit_mark(void *user, size_t output, size_t other)
 {
     const marker *m = user;
 
-    m->marks[output] |=
-        other == TAPS_PADDING ? (uint8_t)JUDGE_ALLOWED : m->flag;
+    m->marks[output] |= other == TAPS_PADDING ? (uint8_t)JUDGE_ALLOWED : m->flag;
 }
 
 static void mark_dy(const shape *z, size_t index, uint8_t flag, marks *m)
 {
     m->db[index / (size_t)(z->p * z->q) % (size_t)z->k] |= flag;
-    taps_dy_to_dw(z, index, visit_mark, &(marker){ m->dw, flag });
-    taps_dy_to_dx(z, index, visit_mark, &(marker){ m->dx, flag });
+    taps_dy_to_dw(z, index, visit_mark, &(marker){m->dw, flag});
+    taps_dy_to_dx(z, index, visit_mark, &(marker){m->dx, flag});
 }
 
-/* ---- Judging ---------------------------------------------------------------- */
+/* ---- Judging ------------------------------------------------------------ */
 
 typedef struct marked {
     const dataset *data;
     const marks *marks;
 } marked;
 
-static void judge_marked(const occasion *o, const outputs *got,
-                         const void *user)
+static void judge_marked(const occasion *o, const outputs *got, const void *user)
 {
     const marked *m = user;
-    tolerances t =
-        row_tolerances(o->check, o->check->setup.desc.scale_log2);
+    tolerances t = row_tolerances(o->check, o->check->setup.desc.scale_log2);
 
     row_judge(o, got, m->data, &t, m->marks);
 }
 
-static float *copy_of(const float *values, size_t count)
-{
-    float *copy = malloc((count + 1) * sizeof(*copy));
-
-    if (copy)
-        memcpy(copy, values, count * sizeof(*copy));
-    else
-        message_error("out of memory");
-    return copy;
-}
-
-/* ---- dY --------------------------------------------------------------------- */
+/* ---- dY ----------------------------------------------------------------- */
 
 /* An element of dy in another filter than the given one, if there is one. */
 static size_t place_elsewhere(const shape *z, size_t index,
@@ -110,9 +96,9 @@ static bool judge_dy(row *r, const dataset *normal)
     random_source random = random_seeded(r->seed + 2);
     size_t nan_at = (size_t)random_below(&random, shape_dy_count(z));
     size_t inf_at = place_elsewhere(z, nan_at, &random);
-    float *dy = copy_of(normal->dy, shape_dy_count(z));
-    const run_inputs in = { .x = normal->x, .w = normal->w, .dy = dy };
-    marks m = { NULL, NULL, NULL };
+    float *dy = dataset_copy_floats(normal->dy, shape_dy_count(z));
+    const run_inputs in = {.x = normal->x, .w = normal->w, .dy = dy};
+    marks m = {NULL, NULL, NULL};
     bool ok = dy && marks_new(z, &m);
 
     if (ok) {
@@ -121,14 +107,14 @@ static bool judge_dy(row *r, const dataset *normal)
         dy[nan_at] = NAN;
         mark_dy(z, nan_at, JUDGE_NAN, &m);
         row_each_check(r, ROW_ALL_MATHS, "edges, NaN and Inf in dY", &in,
-                       judge_marked, &(marked){ normal, &m });
+                       judge_marked, &(marked){normal, &m});
     }
     marks_free(&m);
     free(dy);
     return ok;
 }
 
-/* ---- X and W ------------------------------------------------------------------ */
+/* ---- X and W ------------------------------------------------------------ */
 
 /* X is read for dW alone and W for dX alone: one call serves both. */
 static bool judge_x_and_w(row *r, const dataset *normal)
@@ -137,19 +123,19 @@ static bool judge_x_and_w(row *r, const dataset *normal)
     random_source random = random_seeded(r->seed + 3);
     size_t x_at = (size_t)random_below(&random, shape_x_count(z));
     size_t w_at = (size_t)random_below(&random, shape_w_count(z));
-    float *x = copy_of(normal->x, shape_x_count(z));
-    float *w = copy_of(normal->w, shape_w_count(z));
-    const run_inputs in = { .x = x, .w = w, .dy = normal->dy };
-    marks m = { NULL, NULL, NULL };
+    float *x = dataset_copy_floats(normal->x, shape_x_count(z));
+    float *w = dataset_copy_floats(normal->w, shape_w_count(z));
+    const run_inputs in = {.x = x, .w = w, .dy = normal->dy};
+    marks m = {NULL, NULL, NULL};
     bool ok = x && w && marks_new(z, &m);
 
     if (ok) {
         x[x_at] = NAN;
-        taps_x_to_dw(z, x_at, visit_mark, &(marker){ m.dw, JUDGE_NAN });
+        taps_x_to_dw(z, x_at, visit_mark, &(marker){m.dw, JUDGE_NAN});
         w[w_at] = NAN;
-        taps_w_to_dx(z, w_at, visit_mark, &(marker){ m.dx, JUDGE_NAN });
+        taps_w_to_dx(z, w_at, visit_mark, &(marker){m.dx, JUDGE_NAN});
         row_each_check(r, ROW_ALL_MATHS, "edges, NaN in X and in W", &in,
-                       judge_marked, &(marked){ normal, &m });
+                       judge_marked, &(marked){normal, &m});
     }
     marks_free(&m);
     free(x);

@@ -10,12 +10,10 @@
 #include "judgements.h"
 #include "message.h"
 
-static void judge_normal(const occasion *o, const outputs *got,
-                         const void *user)
+static void judge_normal(const occasion *o, const outputs *got, const void *user)
 {
     const dataset *normal = user;
-    tolerances t =
-        row_tolerances(o->check, o->check->setup.desc.scale_log2);
+    tolerances t = row_tolerances(o->check, o->check->setup.desc.scale_log2);
 
     row_judge(o, got, normal, &t, NULL);
     row_judge_norms(o, got, normal, &t);
@@ -23,13 +21,12 @@ static void judge_normal(const occasion *o, const outputs *got,
 
 void judgement_random(row *r, const dataset *normal)
 {
-    const run_inputs in = { .x = normal->x, .w = normal->w,
-                            .dy = normal->dy };
+    const run_inputs in = {.x = normal->x, .w = normal->w, .dy = normal->dy};
 
     row_each_check(r, ROW_ALL_MATHS, "random", &in, judge_normal, normal);
 }
 
-/* ---- Tiny gradients ------------------------------------------------------- */
+/* ---- Tiny gradients ----------------------------------------------------- */
 
 /* 7.5e-9, and a power of two: what is expected is that of the normal data
  * times this, exactly. */
@@ -37,8 +34,7 @@ void judgement_random(row *r, const dataset *normal)
 
 /* The flush term is that of 2^10, whatever the library uses: with a smaller
  * scale, tiny gradients must be found wrong. */
-static void judge_small(const occasion *o, const outputs *got,
-                        const void *user)
+static void judge_small(const occasion *o, const outputs *got, const void *user)
 {
     const dataset *normal = user;
     tolerances t = row_tolerances(o->check, CLCONV_SCALE_LOG2_DEFAULT);
@@ -61,7 +57,7 @@ bool judgement_tiny(row *r, const dataset *normal)
     for (size_t i = 0; i < count; ++i)
         dy[i] = normal->dy[i] * (float)TINY;
     row_each_check(r, ROW_ALL_MATHS, "tiny",
-                   &(run_inputs){ .x = normal->x, .w = normal->w, .dy = dy },
+                   &(run_inputs){.x = normal->x, .w = normal->w, .dy = dy},
                    judge_small, normal);
     free(dy);
     return true;

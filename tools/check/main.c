@@ -32,7 +32,7 @@ static void clear_progress(void)
         fprintf(stderr, "\r\033[K");
 }
 
-/* ---- Rows ---------------------------------------------------------------- */
+/* ---- Rows --------------------------------------------------------------- */
 
 static bool is_wanted(const check_options *o, const case_row *row)
 {
@@ -67,13 +67,13 @@ static int report(bool complete, const tally *sum)
                                                            : EXIT_FAILURE;
 }
 
-/* ---- The whole ------------------------------------------------------------ */
+/* ---- The whole ---------------------------------------------------------- */
 
 static int check_all(const check_options *o, const host *h)
 {
     reference *ref = NULL;
     runner library;
-    tally sum = { 0, 0, 0 };
+    tally sum = {0, 0, 0};
     bool complete;
 
     if (!reference_new(h, &ref))

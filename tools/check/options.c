@@ -15,9 +15,9 @@ static const char usage[] =
     "usage: clconv-check --cases FILE.csv [option]...\n"
     "       clconv-check --problem STRING [option]...\n"
     "\n"
-    "Computes the gradients of each convolution and compares them with fp64.\n"
-    "One problem in one layout and one kind of arithmetic counts as one check;\n"
-    "the last line is \"N passed, N failed, N skipped\".\n"
+    "Computes the gradients of each convolution and compares them with\n"
+    "fp64. A problem in one layout and one kind of arithmetic counts as one\n"
+    "check; the last line is \"N passed, N failed, N skipped\".\n"
     "\n"
     "  --cases FILE.csv       convolutions, one a line (may be repeated)\n"
     "  --problem STRING       one more, such as n2c8h9w9k16r3s3p1; only its\n"
@@ -43,30 +43,42 @@ static const char usage[] =
     "device, 2 for a wrong option, else 1.\n";
 
 enum {
-    OPT_CASES = 256, OPT_PROBLEM, OPT_FILTER, OPT_BATCH, OPT_MAX_GFLOP,
-    OPT_LAYOUT, OPT_MATH, OPT_JUDGEMENTS, OPT_SCALE_LOG2, OPT_PLAN,
-    OPT_EMULATE, OPT_DEVICE, OPT_SEED, OPT_VERBOSE, OPT_HELP, OPT_VERSION
+    OPT_CASES = 256,
+    OPT_PROBLEM,
+    OPT_FILTER,
+    OPT_BATCH,
+    OPT_MAX_GFLOP,
+    OPT_LAYOUT,
+    OPT_MATH,
+    OPT_JUDGEMENTS,
+    OPT_SCALE_LOG2,
+    OPT_PLAN,
+    OPT_EMULATE,
+    OPT_DEVICE,
+    OPT_SEED,
+    OPT_VERBOSE,
+    OPT_HELP,
+    OPT_VERSION
 };
 
 static const struct option long_options[] = {
-    { "cases", required_argument, NULL, OPT_CASES },
-    { "problem", required_argument, NULL, OPT_PROBLEM },
-    { "filter", required_argument, NULL, OPT_FILTER },
-    { "batch", required_argument, NULL, OPT_BATCH },
-    { "max-gflop", required_argument, NULL, OPT_MAX_GFLOP },
-    { "layout", required_argument, NULL, OPT_LAYOUT },
-    { "math", required_argument, NULL, OPT_MATH },
-    { "judgements", required_argument, NULL, OPT_JUDGEMENTS },
-    { "scale-log2", required_argument, NULL, OPT_SCALE_LOG2 },
-    { "plan", required_argument, NULL, OPT_PLAN },
-    { "emulate", required_argument, NULL, OPT_EMULATE },
-    { "device", required_argument, NULL, OPT_DEVICE },
-    { "seed", required_argument, NULL, OPT_SEED },
-    { "verbose", no_argument, NULL, OPT_VERBOSE },
-    { "help", no_argument, NULL, OPT_HELP },
-    { "version", no_argument, NULL, OPT_VERSION },
-    { NULL, 0, NULL, 0 }
-};
+    {"cases", required_argument, NULL, OPT_CASES},
+    {"problem", required_argument, NULL, OPT_PROBLEM},
+    {"filter", required_argument, NULL, OPT_FILTER},
+    {"batch", required_argument, NULL, OPT_BATCH},
+    {"max-gflop", required_argument, NULL, OPT_MAX_GFLOP},
+    {"layout", required_argument, NULL, OPT_LAYOUT},
+    {"math", required_argument, NULL, OPT_MATH},
+    {"judgements", required_argument, NULL, OPT_JUDGEMENTS},
+    {"scale-log2", required_argument, NULL, OPT_SCALE_LOG2},
+    {"plan", required_argument, NULL, OPT_PLAN},
+    {"emulate", required_argument, NULL, OPT_EMULATE},
+    {"device", required_argument, NULL, OPT_DEVICE},
+    {"seed", required_argument, NULL, OPT_SEED},
+    {"verbose", no_argument, NULL, OPT_VERBOSE},
+    {"help", no_argument, NULL, OPT_HELP},
+    {"version", no_argument, NULL, OPT_VERSION},
+    {NULL, 0, NULL, 0}};
 
 /* ---- Cases -------------------------------------------------------------- */
 
@@ -103,7 +115,7 @@ static bool add_problem(const char *text, case_list *cases)
     return true;
 }
 
-/* ---- Lists of words ------------------------------------------------------ */
+/* ---- Lists of words ----------------------------------------------------- */
 
 /* "a,b" as a mask: bit i stands for names[i]. */
 static bool read_words(const char *option, const char *text,
@@ -143,10 +155,10 @@ static bool read_either(const char *option, const char *text,
 
 /* ---- Options ------------------------------------------------------------ */
 
-static const char *const layout_names[] = { "nchw", "nhwc", "both", NULL };
-static const char *const math_names[] = { "mixed", "fp32", "both", NULL };
-static const char *const judgement_names[] = { "integers", "random", "tiny",
-                                               "edges", NULL };
+static const char *const layout_names[] = {"nchw", "nhwc", "both", NULL};
+static const char *const math_names[] = {"mixed", "fp32", "both", NULL};
+static const char *const judgement_names[] = {"integers", "random", "tiny",
+                                              "edges", NULL};
 
 static bool read_integer(const char *option, int64_t low, int64_t high,
                          int64_t *out)
@@ -158,8 +170,7 @@ static bool read_scale(check_options *o)
 {
     int64_t value;
 
-    if (!read_integer("--scale-log2", -CLCONV_LOG2_MAX, CLCONV_LOG2_MAX,
-                      &value))
+    if (!read_integer("--scale-log2", -CLCONV_LOG2_MAX, CLCONV_LOG2_MAX, &value))
         return false;
     o->scale_log2 = (int)value;
     return true;
@@ -186,8 +197,7 @@ static bool read_option(int code, check_options *o)
         return args_real("--max-gflop", optarg, 0, 1e12, &o->max_gflop);
     case OPT_LAYOUT:
         return read_either("--layout", optarg, layout_names, &o->layouts);
-    case OPT_MATH:
-        return read_either("--math", optarg, math_names, &o->maths);
+    case OPT_MATH: return read_either("--math", optarg, math_names, &o->maths);
     case OPT_JUDGEMENTS:
         return read_words("--judgements", optarg, judgement_names,
                           &o->judgements);
@@ -200,8 +210,7 @@ static bool read_option(int code, check_options *o)
     }
 }
 
-static options_result check_rest(int argc, char **argv,
-                                 const check_options *o)
+static options_result check_rest(int argc, char **argv, const check_options *o)
 {
     if (optind < argc) {
         message_error("\"%s\" is not an option; --help lists them",
@@ -220,22 +229,21 @@ options_result options_read(int argc, char **argv, check_options *out)
 {
     int code;
 
-    *out = (check_options){ .max_gflop = INFINITY, .layouts = 3, .maths = 3,
-                            .judgements = JUDGEMENT_ALL, .seed = 1,
-                            .scale_log2 = CLCONV_SCALE_LOG2_DEFAULT };
+    *out = (check_options){.max_gflop = INFINITY,
+                           .layouts = 3,
+                           .maths = 3,
+                           .judgements = JUDGEMENT_ALL,
+                           .seed = 1,
+                           .scale_log2 = CLCONV_SCALE_LOG2_DEFAULT};
     opterr = 0;
     while ((code = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
         switch (code) {
-        case OPT_HELP:
-            fputs(usage, stdout);
-            return OPTIONS_DONE;
+        case OPT_HELP: fputs(usage, stdout); return OPTIONS_DONE;
         case OPT_VERSION:
             printf("clconv-check %s\n", clconv_version());
             return OPTIONS_DONE;
         case '?':
-        case ':':
-            args_say_bad_option(code, argv);
-            return OPTIONS_WRONG;
+        case ':': args_say_bad_option(code, argv); return OPTIONS_WRONG;
         default:
             if (!read_option(code, out))
                 return OPTIONS_WRONG;

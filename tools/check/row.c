@@ -9,7 +9,7 @@
 
 #include "counts.h"
 
-/* ---- Saying what failed -------------------------------------------------- */
+/* ---- Saying what failed ------------------------------------------------- */
 
 static void print_plan(const occasion *o)
 {
@@ -72,7 +72,7 @@ void row_fail_verdict(const occasion *o, const char *output, const verdict *v)
              output, v->index, place, v->got, v->expected, v->bound, v->rule);
 }
 
-/* ---- Calling ------------------------------------------------------------- */
+/* ---- Calling ------------------------------------------------------------ */
 
 bool row_call(const occasion *o, clconv_plan *plan, const run_inputs *in,
               outputs *out)
@@ -86,13 +86,15 @@ bool row_call(const occasion *o, clconv_plan *plan, const run_inputs *in,
 }
 
 void row_each_check(row *r, unsigned maths, const char *judgement,
-                    const run_inputs *in, row_judge_fn *judge,
-                    const void *user)
+                    const run_inputs *in, row_judge_fn *judge, const void *user)
 {
     for (int i = 0; i < r->check_count; ++i) {
         check *c = &r->checks[i];
-        const occasion o = { .row = r, .check = c, .setup = &c->setup,
-                             .plan = c->plan, .judgement = judgement };
+        const occasion o = {.row = r,
+                            .check = c,
+                            .setup = &c->setup,
+                            .plan = c->plan,
+                            .judgement = judgement};
         outputs got;
 
         if (!c->plan || !(maths & (1U << c->setup.desc.math)) ||
@@ -110,11 +112,10 @@ void row_passed(check *c)
         c->outcome = OUTCOME_PASSED;
 }
 
-/* ---- Comparing ------------------------------------------------------------ */
+/* ---- Comparing ---------------------------------------------------------- */
 
 static void judge_one(const occasion *o, const char *name, const float *got,
-                      const expected *e, const tolerance *t,
-                      const uint8_t *mark)
+                      const expected *e, const tolerance *t, const uint8_t *mark)
 {
     verdict v;
 
@@ -131,9 +132,8 @@ void row_judge(const occasion *o, const outputs *got, const dataset *data,
     row_passed(o->check);
 }
 
-static void judge_one_norm(const occasion *o, const char *name,
-                           const float *got, const expected *e,
-                           const tolerance *t)
+static void judge_one_norm(const occasion *o, const char *name, const float *got,
+                           const expected *e, const tolerance *t)
 {
     verdict v;
 
@@ -141,8 +141,8 @@ static void judge_one_norm(const occasion *o, const char *name,
         row_fail_verdict(o, name, &v);
 }
 
-void row_judge_norms(const occasion *o, const outputs *got,
-                     const dataset *data, const tolerances *t)
+void row_judge_norms(const occasion *o, const outputs *got, const dataset *data,
+                     const tolerances *t)
 {
     judge_one_norm(o, "dw", got->dw, &data->dw, &t->dw);
     judge_one_norm(o, "db", got->db, &data->db, &t->db);
@@ -159,8 +159,7 @@ static void judge_one_exact(const occasion *o, const char *name,
         row_fail_verdict(o, name, &v);
 }
 
-void row_judge_exact(const occasion *o, const outputs *got,
-                     const dataset *data)
+void row_judge_exact(const occasion *o, const outputs *got, const dataset *data)
 {
     judge_one_exact(o, "dw", got->dw, &data->dw);
     judge_one_exact(o, "db", got->db, &data->db);
@@ -168,7 +167,7 @@ void row_judge_exact(const occasion *o, const outputs *got,
     row_passed(o->check);
 }
 
-/* ---- Counts --------------------------------------------------------------- */
+/* ---- Counts ------------------------------------------------------------- */
 
 static void judge_input(const occasion *o, const char *name, clconv_type type,
                         int scale_log2, const float *values, size_t count,
@@ -206,7 +205,7 @@ void row_judge_inputs(const occasion *o, const clconv_report *report,
         judge_input(o, "w", d->w_type, 0, in->w, shape_w_count(z), report->w);
 }
 
-/* ---- Bounds --------------------------------------------------------------- */
+/* ---- Bounds ------------------------------------------------------------- */
 
 static size_t least(size_t a, size_t b, size_t c)
 {

@@ -17,8 +17,8 @@
 #include "run.h"
 
 typedef enum outcome {
-    OUTCOME_OPEN,    /* nothing was compared yet */
-    OUTCOME_PASSED,  /* so far */
+    OUTCOME_OPEN,   /* nothing was compared yet */
+    OUTCOME_PASSED, /* so far */
     OUTCOME_FAILED,
     OUTCOME_SKIPPED
 } outcome;
@@ -58,8 +58,7 @@ __attribute__((format(printf, 2, 3)))
 void row_fail(const occasion *o, const char *format, ...);
 
 /* The same for a verdict about an output, "dw", "db" or "dx". */
-void row_fail_verdict(const occasion *o, const char *output,
-                      const verdict *v);
+void row_fail_verdict(const occasion *o, const char *output, const verdict *v);
 
 /* Calls the library; false if the check has failed. */
 bool row_call(const occasion *o, clconv_plan *plan, const run_inputs *in,
@@ -72,8 +71,7 @@ bool row_call(const occasion *o, clconv_plan *plan, const run_inputs *in,
 typedef void row_judge_fn(const occasion *o, const outputs *got,
                           const void *user);
 void row_each_check(row *r, unsigned maths, const char *judgement,
-                    const run_inputs *in, row_judge_fn *judge,
-                    const void *user);
+                    const run_inputs *in, row_judge_fn *judge, const void *user);
 
 /* A check that has compared something and not failed. */
 void row_passed(check *c);
@@ -89,10 +87,9 @@ typedef struct marks {
 
 void row_judge(const occasion *o, const outputs *got, const dataset *data,
                const tolerances *t, const marks *m);
-void row_judge_norms(const occasion *o, const outputs *got,
-                     const dataset *data, const tolerances *t);
-void row_judge_exact(const occasion *o, const outputs *got,
-                     const dataset *data);
+void row_judge_norms(const occasion *o, const outputs *got, const dataset *data,
+                     const tolerances *t);
+void row_judge_exact(const occasion *o, const outputs *got, const dataset *data);
 
 /* Compares the report's counts of the inputs that the call read. */
 void row_judge_inputs(const occasion *o, const clconv_report *report,

@@ -22,10 +22,10 @@ enum { GUARD = 256, GUARD_BYTE = 0xA5, POISON_BYTE = 0xFF };
 
 /* ---- The runner --------------------------------------------------------- */
 
-bool runner_open(const host *h, const char *emulate_unit,
-                 const char *plan_text, runner *out)
+bool runner_open(const host *h, const char *emulate_unit, const char *plan_text,
+                 runner *out)
 {
-    runner r = { .h = h, .plan_text = plan_text };
+    runner r = {.h = h, .plan_text = plan_text};
     clconv_context_options options;
     cl_int error;
 
@@ -36,9 +36,8 @@ bool runner_open(const host *h, const char *emulate_unit,
         return false;
     }
     /* Not every device has one; calls then use the other queue. */
-    r.unordered = clCreateCommandQueue(h->context, h->device,
-                                       CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
-                                       &error);
+    r.unordered = clCreateCommandQueue(
+        h->context, h->device, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &error);
     if (error)
         r.unordered = NULL;
     *out = r;
@@ -62,11 +61,9 @@ static run_result fail(runner *r, const char *format, ...)
     return RUN_FAILED;
 }
 
-static run_result fail_status(runner *r, const char *call,
-                              clconv_status status)
+static run_result fail_status(runner *r, const char *call, clconv_status status)
 {
-    fail(r, "%s: %s: %s", call, clconv_status_name(status),
-         clconv_last_error());
+    fail(r, "%s: %s: %s", call, clconv_status_name(status), clconv_last_error());
     return status == CLCONV_UNSUPPORTED ? RUN_UNSUPPORTED : RUN_FAILED;
 }
 
@@ -81,8 +78,9 @@ static run_result compare_shape(runner *r, const run_setup *setup)
     if (status)
         return fail_status(r, "clconv_desc_output_shape", status);
     if (p != setup->z.p || q != setup->z.q)
-        return fail(r, "clconv_desc_output_shape gives %lld x %lld, "
-                       "expected %lld x %lld",
+        return fail(r,
+                    "clconv_desc_output_shape gives %lld x %lld, "
+                    "expected %lld x %lld",
                     (long long)p, (long long)q, (long long)setup->z.p,
                     (long long)setup->z.q);
     return RUN_OK;
@@ -115,7 +113,7 @@ void runner_plan_line(const clconv_plan *plan, char *line, size_t size)
     snprintf(line, size, "%.*s", (int)strcspn(start, "\n"), start);
 }
 
-/* ---- Tensors in buffers -------------------------------------------------- */
+/* ---- Tensors in buffers ------------------------------------------------- */
 
 typedef struct device_tensor {
     clconv_buffer buffer;
@@ -204,9 +202,9 @@ typedef struct call {
 
 static void free_call(call *c)
 {
-    cl_mem mems[] = { c->x.buffer.mem, c->w.buffer.mem, c->dy.buffer.mem,
-                      c->dw.buffer.mem, c->db.buffer.mem, c->dx.buffer.mem,
-                      c->report, c->workspace };
+    cl_mem mems[] = {c->x.buffer.mem,  c->w.buffer.mem,  c->dy.buffer.mem,
+                     c->dw.buffer.mem, c->db.buffer.mem, c->dx.buffer.mem,
+                     c->report,        c->workspace};
 
     for (size_t i = 0; i < sizeof(mems) / sizeof(mems[0]); ++i) {
         if (mems[i])
@@ -254,7 +252,7 @@ static bool make_tensors(const runner *r, const run_setup *setup,
 
 static bool make_workspace(const runner *r, const clconv_plan *plan, call *c)
 {
-    const clconv_report zeros = { { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 } };
+    const clconv_report zeros = {{0}, {0}, {0}, {0}, {0}, {0}};
     size_t bytes = 0;
 
     if (clconv_plan_workspace_size(plan, &bytes))
@@ -290,31 +288,24 @@ static clconv_backward_args arguments(const run_setup *setup, const call *c)
     return args;
 }
 
-/* Out of order, the call must wait for this event and cover all outputs with
- * the one that it returns: dy arrives as late as the queue likes. */
-static cl_int start_dy(cl_command_queue queue, const call *c, void *bytes,
-                       const float *dy, cl_event *event)
-{
-    tensor_encode(&c->dy.form, dy, bytes);
-    return clEnqueueWriteBuffer(queue, c->dy.buffer.mem, CL_FALSE,
-                                c->dy.buffer.offset, tensor_bytes(&c->dy.form),
-                                bytes, 0, NULL, event);
-}
-
-static run_result enqueue(runner *r, clconv_plan *plan,
-                          const run_setup *setup, cl_command_queue queue,
-                          const call *c, cl_event *wait)
+static run_result enqueue(runner *r, clconv_plan *plan, const run_setup *setup,
+                          cl_command_queue queue, const call *c,
+                          const cl_event *wait, cl_event *done)
 {
     clconv_backward_args args = arguments(setup, c);
-    cl_event done = NULL;
-    clconv_status status = clconv_enqueue_backward(plan, queue, &args,
-                                                   wait ? 1 : 0, wait, &done);
-    cl_int error;
+    clconv_status status =
+        clconv_enqueue_backward(plan, queue, &args, wait ? 1 : 0, wait, done);
 
-    if (status)
-        return fail_status(r, "clconv_enqueue_backward", status);
-    clFlush(queue);
-    error = clWaitForEvents(1, &done);
+    return status ? fail_status(r, "clconv_enqueue_backward", status) : RUN_OK;
+}
+
+/* Takes the event of the call, which covers all outputs. */
+static run_result finish(runner *r, cl_command_queue queue, cl_event done)
+{
+    cl_int error = clFlush(queue);
+
+    if (!error)
+        error = clWaitForEvents(1, &done);
     clReleaseEvent(done);
     if (error)
         return fail(r, "the call's event ended with OpenCL error %d",
@@ -322,26 +313,73 @@ static run_result enqueue(runner *r, clconv_plan *plan,
     return RUN_OK;
 }
 
-static run_result enqueue_unordered(runner *r, clconv_plan *plan,
-                                    const run_setup *setup, const call *c,
-                                    const float *dy)
+static run_result enqueue_in_order(runner *r, clconv_plan *plan,
+                                   const run_setup *setup, const call *c)
+{
+    cl_event done = NULL;
+    run_result result = enqueue(r, plan, setup, r->h->queue, c, NULL, &done);
+
+    return result ? result : finish(r, r->h->queue, done);
+}
+
+/* ---- Out of order ------------------------------------------------------- */
+
+/* dy is written by a command that cannot start before the call has returned:
+ * the call must not block, must wait for that command's event, and must cover
+ * all outputs with the event that it returns. */
+typedef struct late_dy {
+    void *bytes;
+    cl_event gate;    /* opened after the call */
+    cl_event written; /* what the call waits for */
+} late_dy;
+
+static bool late_dy_begin(const runner *r, const call *c, const float *dy,
+                          late_dy *late)
 {
     size_t size = tensor_bytes(&c->dy.form);
-    void *bytes = malloc(size + 1);
-    cl_event wait = NULL;
+    cl_int error;
+
+    late->bytes = malloc(size + 1);
+    late->gate = clCreateUserEvent(r->h->context, &error);
+    if (!late->bytes || error)
+        return false;
+    tensor_encode(&c->dy.form, dy, late->bytes);
+    /* A write of no bytes is an error: with no images, wait for the gate. */
+    if (size == 0)
+        return !clEnqueueMarkerWithWaitList(r->unordered, 1, &late->gate,
+                                            &late->written);
+    return !clEnqueueWriteBuffer(r->unordered, c->dy.buffer.mem, CL_FALSE,
+                                 c->dy.buffer.offset, size, late->bytes, 1,
+                                 &late->gate, &late->written);
+}
+
+static void late_dy_end(const runner *r, late_dy *late)
+{
+    clFinish(r->unordered);
+    if (late->written)
+        clReleaseEvent(late->written);
+    if (late->gate)
+        clReleaseEvent(late->gate);
+    free(late->bytes);
+}
+
+static run_result enqueue_out_of_order(runner *r, clconv_plan *plan,
+                                       const run_setup *setup, const call *c,
+                                       const float *dy)
+{
+    late_dy late = {NULL, NULL, NULL};
+    cl_event done = NULL;
     run_result result;
 
-    if (!bytes)
-        return fail(r, "out of memory");
-    if (size > 0 && start_dy(r->unordered, c, bytes, dy, &wait)) {
-        free(bytes);
-        return fail(r, "dy cannot be written");
-    }
-    result = enqueue(r, plan, setup, r->unordered, c, wait ? &wait : NULL);
-    clFinish(r->unordered);
-    if (wait)
-        clReleaseEvent(wait);
-    free(bytes);
+    if (late_dy_begin(r, c, dy, &late))
+        result = enqueue(r, plan, setup, r->unordered, c, &late.written, &done);
+    else
+        result = fail(r, "dy cannot be written");
+    if (late.gate)
+        clSetUserEventStatus(late.gate, CL_COMPLETE);
+    if (!result)
+        result = finish(r, r->unordered, done);
+    late_dy_end(r, &late);
     return result;
 }
 
@@ -353,8 +391,8 @@ static run_result read_outputs(runner *r, const call *c, outputs *out)
         result = read_tensor(r, "db", &c->db, &out->db);
     if (!result)
         result = read_tensor(r, "dx", &c->dx, &out->dx);
-    if (!result && !host_read(r->h, c->report, 0, sizeof(out->report),
-                              &out->report))
+    if (!result &&
+        !host_read(r->h, c->report, 0, sizeof(out->report), &out->report))
         result = fail(r, "the report cannot be read");
     return result;
 }
@@ -364,8 +402,8 @@ run_result runner_call(runner *r, clconv_plan *plan, const run_setup *setup,
 {
     bool unordered = setup->out_of_order && r->unordered;
     run_inputs given = *in;
-    outputs got = { .dw = NULL };
-    call c = { .report = NULL };
+    outputs got = {.dw = NULL};
+    call c = {.report = NULL};
     run_result result;
 
     /* Poison first: the true dy is written by a command of the queue. */
@@ -374,9 +412,9 @@ run_result runner_call(runner *r, clconv_plan *plan, const run_setup *setup,
     if (!make_tensors(r, setup, &given, &c) || !make_workspace(r, plan, &c))
         result = fail(r, "no memory for the tensors");
     else if (unordered)
-        result = enqueue_unordered(r, plan, setup, &c, in->dy);
+        result = enqueue_out_of_order(r, plan, setup, &c, in->dy);
     else
-        result = enqueue(r, plan, setup, r->h->queue, &c, NULL);
+        result = enqueue_in_order(r, plan, setup, &c);
     if (!result)
         result = read_outputs(r, &c, &got);
     free_call(&c);
@@ -392,5 +430,5 @@ void outputs_free(outputs *out)
     free(out->dw);
     free(out->db);
     free(out->dx);
-    *out = (outputs){ .dw = NULL };
+    *out = (outputs){.dw = NULL};
 }

@@ -28,13 +28,13 @@ typedef struct runner {
     const host *h;
     cl_command_queue unordered; /* an out-of-order queue; NULL: none here */
     clconv_context *context;
-    const char *plan_text;      /* of every plan; NULL: the library's choice */
+    const char *plan_text; /* of every plan; NULL: the library's choice */
     char error[1024];
 } runner;
 
 /* Keeps h and plan_text. False with a line on stderr. */
-bool runner_open(const host *h, const char *emulate_unit,
-                 const char *plan_text, runner *out);
+bool runner_open(const host *h, const char *emulate_unit, const char *plan_text,
+                 runner *out);
 void runner_close(runner *r);
 
 /* How to call. z is the problem of the arrays; desc describes it, though its

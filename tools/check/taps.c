@@ -18,14 +18,13 @@ static place place_of(size_t index, int64_t channels, int64_t rows,
 {
     int64_t i = (int64_t)index;
 
-    return (place){ .outer = i / columns / rows / channels,
-                    .channel = i / columns / rows % channels,
-                    .row = i / columns % rows,
-                    .column = i % columns };
+    return (place){.outer = i / columns / rows / channels,
+                   .channel = i / columns / rows % channels,
+                   .row = i / columns % rows,
+                   .column = i % columns};
 }
 
-static size_t index_of(place at, int64_t channels, int64_t rows,
-                       int64_t columns)
+static size_t index_of(place at, int64_t channels, int64_t rows, int64_t columns)
 {
     return (size_t)(((at.outer * channels + at.channel) * rows + at.row) *
                         columns +
@@ -37,12 +36,11 @@ static bool inside(int64_t index, int64_t size)
     return index >= 0 && index < size;
 }
 
-static size_t x_index(const shape *z, int64_t n, int64_t c, int64_t h,
-                      int64_t w)
+static size_t x_index(const shape *z, int64_t n, int64_t c, int64_t h, int64_t w)
 {
     if (!inside(h, z->h) || !inside(w, z->w))
         return TAPS_PADDING;
-    return index_of((place){ n, c, h, w }, z->c, z->h, z->w);
+    return index_of((place){n, c, h, w}, z->c, z->h, z->w);
 }
 
 static size_t dy_index(const shape *z, int64_t n, int64_t k, int64_t p,
@@ -50,13 +48,13 @@ static size_t dy_index(const shape *z, int64_t n, int64_t k, int64_t p,
 {
     if (!inside(p, z->p) || !inside(q, z->q))
         return TAPS_PADDING;
-    return index_of((place){ n, k, p, q }, z->k, z->p, z->q);
+    return index_of((place){n, k, p, q}, z->k, z->p, z->q);
 }
 
 static size_t w_index(const shape *z, int64_t k, int64_t cg, int64_t r,
                       int64_t s)
 {
-    return index_of((place){ k, cg, r, s }, z->cg, z->r, z->s);
+    return index_of((place){k, cg, r, s}, z->cg, z->r, z->s);
 }
 
 /* ---- From dy ------------------------------------------------------------ */
@@ -89,8 +87,7 @@ void taps_dy_to_dx(const shape *z, size_t index, taps_visit *visit, void *user)
         size_t dx = x_index(z, dy.outer, first + at.channel, h, w);
 
         if (dx != TAPS_PADDING)
-            visit(user, dx,
-                  w_index(z, k, at.channel, at.row, at.column));
+            visit(user, dx, w_index(z, k, at.channel, at.row, at.column));
     }
 }
 
@@ -112,7 +109,7 @@ void taps_x_to_dw(const shape *z, size_t index, taps_visit *visit, void *user)
     place x = place_of(index, z->c, z->h, z->w);
 
     for (int64_t i = 0; i < z->r * z->s; ++i) {
-        place tap = { 0, 0, i / z->s, i % z->s };
+        place tap = {0, 0, i / z->s, i % z->s};
         int64_t p, q;
 
         if (shape_output_row(z, x.row, tap.row, &p) &&

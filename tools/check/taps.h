@@ -21,11 +21,9 @@
 typedef void taps_visit(void *user, size_t output, size_t other);
 
 /* dy[index] reaches dw through x. */
-void taps_dy_to_dw(const shape *z, size_t index, taps_visit *visit,
-                   void *user);
+void taps_dy_to_dw(const shape *z, size_t index, taps_visit *visit, void *user);
 /* dy[index] reaches dx through w. */
-void taps_dy_to_dx(const shape *z, size_t index, taps_visit *visit,
-                   void *user);
+void taps_dy_to_dx(const shape *z, size_t index, taps_visit *visit, void *user);
 /* x[index] reaches dw through dy. */
 void taps_x_to_dw(const shape *z, size_t index, taps_visit *visit, void *user);
 /* w[index] reaches dx through dy. */

@@ -14,25 +14,25 @@
 
 tensor_form tensor_x(const shape *z, clconv_layout layout, clconv_type type)
 {
-    return (tensor_form){ (size_t)z->n, (size_t)z->c, (size_t)(z->h * z->w),
-                          layout, type };
+    return (tensor_form){(size_t)z->n, (size_t)z->c, (size_t)(z->h * z->w),
+                         layout, type};
 }
 
 tensor_form tensor_w(const shape *z, clconv_layout layout, clconv_type type)
 {
-    return (tensor_form){ (size_t)z->k, (size_t)z->cg, (size_t)(z->r * z->s),
-                          layout, type };
+    return (tensor_form){(size_t)z->k, (size_t)z->cg, (size_t)(z->r * z->s),
+                         layout, type};
 }
 
 tensor_form tensor_dy(const shape *z, clconv_layout layout, clconv_type type)
 {
-    return (tensor_form){ (size_t)z->n, (size_t)z->k, (size_t)(z->p * z->q),
-                          layout, type };
+    return (tensor_form){(size_t)z->n, (size_t)z->k, (size_t)(z->p * z->q),
+                         layout, type};
 }
 
 tensor_form tensor_db(const shape *z, clconv_type type)
 {
-    return (tensor_form){ 1, (size_t)z->k, 1, CLCONV_NCHW, type };
+    return (tensor_form){1, (size_t)z->k, 1, CLCONV_NCHW, type};
 }
 
 size_t tensor_count(const tensor_form *form)
@@ -114,8 +114,7 @@ static void transpose(const tensor_form *form, const direction *way)
         for (size_t i = 0; i < form->area; i += PLACES_A_BLOCK) {
             size_t end = i + PLACES_A_BLOCK;
 
-            move_block(form, way, outer, i,
-                       end < form->area ? end : form->area);
+            move_block(form, way, outer, i, end < form->area ? end : form->area);
         }
     }
 }
@@ -138,11 +137,12 @@ static void move_all(const tensor_form *form, const direction *way)
 
 void tensor_encode(const tensor_form *form, const float *values, void *bytes)
 {
-    move_all(form, &(direction){ .from = values, .bytes = bytes });
+    move_all(form, &(direction){.from = values, .bytes = bytes});
 }
 
 void tensor_decode(const tensor_form *form, const void *bytes, float *values)
 {
     /* Only read through: decoding never writes to bytes. */
-    move_all(form, &(direction){ .to = values, .bytes = (void *)(uintptr_t)bytes });
+    move_all(form,
+             &(direction){.to = values, .bytes = (void *)(uintptr_t)bytes});
 }

@@ -23,23 +23,23 @@ typedef struct column {
 
 /* Column 0 is the row's name; the others fill the description. */
 static const column columns[] = {
-    { "name", 0, 0 },
-    { "N", offsetof(clconv_desc, n), 0 },
-    { "C", offsetof(clconv_desc, c), 1 },
-    { "H", offsetof(clconv_desc, h), 1 },
-    { "W", offsetof(clconv_desc, w), 1 },
-    { "K", offsetof(clconv_desc, k), 1 },
-    { "R", offsetof(clconv_desc, r), 1 },
-    { "S", offsetof(clconv_desc, s), 1 },
-    { "stride_h", offsetof(clconv_desc, stride_h), 1 },
-    { "stride_w", offsetof(clconv_desc, stride_w), 1 },
-    { "pad_top", offsetof(clconv_desc, pad_top), 0 },
-    { "pad_bottom", offsetof(clconv_desc, pad_bottom), 0 },
-    { "pad_left", offsetof(clconv_desc, pad_left), 0 },
-    { "pad_right", offsetof(clconv_desc, pad_right), 0 },
-    { "dilation_h", offsetof(clconv_desc, dilation_h), 1 },
-    { "dilation_w", offsetof(clconv_desc, dilation_w), 1 },
-    { "groups", offsetof(clconv_desc, groups), 1 },
+    {"name", 0, 0},
+    {"N", offsetof(clconv_desc, n), 0},
+    {"C", offsetof(clconv_desc, c), 1},
+    {"H", offsetof(clconv_desc, h), 1},
+    {"W", offsetof(clconv_desc, w), 1},
+    {"K", offsetof(clconv_desc, k), 1},
+    {"R", offsetof(clconv_desc, r), 1},
+    {"S", offsetof(clconv_desc, s), 1},
+    {"stride_h", offsetof(clconv_desc, stride_h), 1},
+    {"stride_w", offsetof(clconv_desc, stride_w), 1},
+    {"pad_top", offsetof(clconv_desc, pad_top), 0},
+    {"pad_bottom", offsetof(clconv_desc, pad_bottom), 0},
+    {"pad_left", offsetof(clconv_desc, pad_left), 0},
+    {"pad_right", offsetof(clconv_desc, pad_right), 0},
+    {"dilation_h", offsetof(clconv_desc, dilation_h), 1},
+    {"dilation_w", offsetof(clconv_desc, dilation_w), 1},
+    {"groups", offsetof(clconv_desc, groups), 1},
 };
 
 enum { COLUMN_COUNT = sizeof(columns) / sizeof(columns[0]) };
@@ -71,13 +71,12 @@ typedef struct field {
 } field;
 
 /* Writes "file:line:column: reason" and returns false. */
-static bool fail_at(const reader *in, const char *where, const char *format,
-                    ...)
+static bool fail_at(const reader *in, const char *where, const char *format, ...)
 {
     va_list values;
-    int length = snprintf(in->error, CASES_ERROR_SIZE, "%.200s:%zu:%zu: ",
-                          in->file, in->line,
-                          (size_t)(where - in->line_start) + 1);
+    int length =
+        snprintf(in->error, CASES_ERROR_SIZE, "%.200s:%zu:%zu: ", in->file,
+                 in->line, (size_t)(where - in->line_start) + 1);
 
     va_start(values, format);
     vsnprintf(in->error + length, CASES_ERROR_SIZE - (size_t)length, format,
@@ -109,7 +108,7 @@ static void next_line(reader *in)
 /* The text up to the next comma or the end of the line. */
 static field take_field(reader *in)
 {
-    field f = { in->at, 0 };
+    field f = {in->at, 0};
 
     while (*in->at != ',' && !at_line_end(in))
         ++in->at;
@@ -147,7 +146,7 @@ static bool fail_missing(const reader *in, const bool *seen)
 
 static bool read_header(reader *in)
 {
-    bool seen[COLUMN_COUNT] = { false };
+    bool seen[COLUMN_COUNT] = {false};
 
     for (int i = 0;; ++i) {
         field f = take_field(in);
@@ -208,8 +207,7 @@ static bool check_name(const reader *in, field f)
     return true;
 }
 
-static bool add_field_copy(case_list *list, field name,
-                           const clconv_desc *desc)
+static bool add_field_copy(case_list *list, field name, const clconv_desc *desc)
 {
     case_row *grown =
         realloc(list->items, (list->count + 1) * sizeof(*list->items));
@@ -223,13 +221,13 @@ static bool add_field_copy(case_list *list, field name,
     }
     memcpy(copy, name.text, name.length);
     copy[name.length] = '\0';
-    grown[list->count++] = (case_row){ copy, *desc };
+    grown[list->count++] = (case_row){copy, *desc};
     return true;
 }
 
 static bool read_row(reader *in, case_list *list)
 {
-    field name = { NULL, 0 };
+    field name = {NULL, 0};
     clconv_desc desc;
 
     clconv_desc_init(&desc);
@@ -265,12 +263,11 @@ static bool read_rows(reader *in, case_list *list)
 
 /* ---- The whole ---------------------------------------------------------- */
 
-bool cases_parse(const char *file, const char *text, case_list *out,
-                 char *error)
+bool cases_parse(const char *file, const char *text, case_list *out, char *error)
 {
-    reader in = { .file = file, .line_start = text, .at = text, .line = 1,
-                  .error = error };
-    case_list list = { NULL, 0 };
+    reader in = {
+        .file = file, .line_start = text, .at = text, .line = 1, .error = error};
+    case_list list = {NULL, 0};
 
     if (!read_header(&in))
         return false;
@@ -329,7 +326,7 @@ bool cases_read(const char *path, case_list *out, char *error)
 
 bool cases_add(case_list *list, const char *name, const clconv_desc *desc)
 {
-    return add_field_copy(list, (field){ name, strlen(name) }, desc);
+    return add_field_copy(list, (field){name, strlen(name)}, desc);
 }
 
 void cases_free(case_list *list)
@@ -337,5 +334,5 @@ void cases_free(case_list *list)
     for (size_t i = 0; i < list->count; ++i)
         free(list->items[i].name);
     free(list->items);
-    *list = (case_list){ NULL, 0 };
+    *list = (case_list){NULL, 0};
 }

@@ -207,8 +207,7 @@ static void end_pass(pass *p)
 static bool set_arguments(cl_kernel kernel, const pass *p)
 {
     return !failed(clSetKernelArg(kernel, 0, sizeof(cl_mem), &p->sizes) ||
-                       clSetKernelArg(kernel, 1, sizeof(cl_mem),
-                                      &p->operand) ||
+                       clSetKernelArg(kernel, 1, sizeof(cl_mem), &p->operand) ||
                        clSetKernelArg(kernel, 2, sizeof(cl_mem), &p->dy) ||
                        clSetKernelArg(kernel, 3, sizeof(cl_mem), &p->out),
                    "clSetKernelArg");
@@ -217,8 +216,8 @@ static bool set_arguments(cl_kernel kernel, const pass *p)
 static bool launch(const reference *ref, cl_kernel kernel, int64_t d0,
                    int64_t d1, int64_t d2)
 {
-    const size_t global[3] = { (size_t)d0, (size_t)d1, (size_t)d2 };
-    const size_t local[3] = { 1, 1, 1 };
+    const size_t global[3] = {(size_t)d0, (size_t)d1, (size_t)d2};
+    const size_t local[3] = {1, 1, 1};
 
     return !failed(clEnqueueNDRangeKernel(ref->h->queue, kernel, 3, NULL,
                                           global, local, 0, NULL, NULL),
@@ -236,8 +235,7 @@ static int64_t blocks(int64_t size, int64_t step)
 /* Rows of output whose share of 4 filters and 4 channels is LAUNCH_BYTES. */
 static int64_t rows_a_launch(const reference_sizes *g)
 {
-    int64_t row = g->dy_width +
-                  (int64_t)g->stride_h * g->stride_w * g->x_width;
+    int64_t row = g->dy_width + (int64_t)g->stride_h * g->stride_w * g->x_width;
     int64_t bytes = REFERENCE_DW_FILTERS * row * (int64_t)sizeof(float);
 
     return bytes < LAUNCH_BYTES ? LAUNCH_BYTES / bytes : 1;
@@ -268,7 +266,7 @@ static bool launch_dw(const reference *ref, const pass *pass_now)
 static bool add_dw_pass(const reference *ref, const shape *z, const float *x,
                         const float *dy, int64_t n0, int64_t n, cl_mem dw)
 {
-    pass p = { .out = dw };
+    pass p = {.out = dw};
     bool ok = begin_pass(ref, z, dy, n0, n, &p);
 
     if (ok) {
@@ -322,9 +320,9 @@ static bool launch_dx(const reference *ref, const pass *pass_now)
     cl_int place_blocks = (cl_int)reference_place_blocks(g);
 
     return set_arguments(ref->dx, pass_now) &&
-           !failed(clSetKernelArg(ref->dx, 4, sizeof(place_blocks),
-                                  &place_blocks),
-                   "clSetKernelArg") &&
+           !failed(
+               clSetKernelArg(ref->dx, 4, sizeof(place_blocks), &place_blocks),
+               "clSetKernelArg") &&
            launch(ref, ref->dx, (int64_t)g->stride_w * place_blocks,
                   g->groups * blocks(g->cg, REFERENCE_DX_CHANNELS),
                   (int64_t)g->n * g->h);
@@ -335,7 +333,7 @@ static bool write_dx_pass(const reference *ref, const shape *z, const float *w,
 {
     size_t image = (size_t)(z->c * z->h * z->w);
     size_t bytes = (size_t)n * image * sizeof(*dx);
-    pass p = { .out = host_buffer(ref->h, bytes, NULL) };
+    pass p = {.out = host_buffer(ref->h, bytes, NULL)};
     bool ok = p.out && begin_pass(ref, z, dy, n0, n, &p);
 
     if (ok) {
@@ -360,7 +358,7 @@ bool reference_dx(reference *ref, const shape *z, const float *w,
         return true;
     }
     for (int64_t n = 0; ok && n < z->n; n += step)
-        ok = write_dx_pass(ref, z, w, dy, n,
-                           n + step < z->n ? step : z->n - n, dx);
+        ok = write_dx_pass(ref, z, w, dy, n, n + step < z->n ? step : z->n - n,
+                           dx);
     return ok;
 }

@@ -51,10 +51,8 @@ double reference_dx_element(const shape *z, const float *w, const float *dy,
 /* Whether count random elements agree with plain loops to within the rounding
  * of fp64 sums; if not, a line on stderr says which one. */
 bool reference_agrees_dw(const shape *z, const float *x, const float *dy,
-                         const double *dw, size_t count,
-                         random_source *random);
+                         const double *dw, size_t count, random_source *random);
 bool reference_agrees_dx(const shape *z, const float *w, const float *dy,
-                         const double *dx, size_t count,
-                         random_source *random);
+                         const double *dx, size_t count, random_source *random);
 
 #endif

@@ -54,7 +54,7 @@ double reference_dw_element(const shape *z, const float *x, const float *dy,
     int64_t s = i % z->s, r = i / z->s % z->r;
     int64_t c = i / (z->s * z->r) % z->cg, k = i / (z->s * z->r * z->cg);
     int64_t channel = k / z->kg * z->cg + c;
-    sum total = { 0, 0 };
+    sum total = {0, 0};
 
     for (int64_t n = 0; n < z->n; ++n)
         add_dw_image(z, x + (n * z->c + channel) * z->h * z->w,
@@ -87,7 +87,7 @@ double reference_dx_element(const shape *z, const float *w, const float *dy,
     int64_t column = i % z->w, row = i / z->w % z->h;
     int64_t channel = i / (z->w * z->h) % z->c, n = i / (z->w * z->h * z->c);
     int64_t group = channel / z->cg, c = channel % z->cg;
-    sum total = { 0, 0 };
+    sum total = {0, 0};
 
     for (int64_t k = group * z->kg; k < (group + 1) * z->kg; ++k)
         add_dx_filter(z, w + (k * z->cg + c) * z->r * z->s,
@@ -116,8 +116,8 @@ void reference_db(const shape *z, const float *dy, double *db)
 
 /* ---- Samples ------------------------------------------------------------ */
 
-typedef double element_fn(const shape *z, const float *operand,
-                          const float *dy, size_t index, double *magnitude);
+typedef double element_fn(const shape *z, const float *operand, const float *dy,
+                          size_t index, double *magnitude);
 
 /* Sums of 2^40 products in different orders differ by less than this. */
 static bool agrees(double a, double b, double magnitude)

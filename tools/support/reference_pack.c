@@ -37,8 +37,7 @@ bool reference_sizes_from(const shape *z, int64_t n, reference_sizes *out)
     int64_t q_read = round_up(z->q, REFERENCE_LANES);
     int64_t places = round_up(dx_places(z), REFERENCE_DX_COLUMNS);
     int64_t x_width = larger(dx_places(z), reach + q_read);
-    int64_t h_padded =
-        (z->p - 1) * z->stride_h + (z->r - 1) * z->dilation_h + 1;
+    int64_t h_padded = (z->p - 1) * z->stride_h + (z->r - 1) * z->dilation_h + 1;
     int64_t dy_width = reach + larger(q_read, places);
     double x_row = (double)z->stride_w * (double)x_width;
 
@@ -46,19 +45,28 @@ bool reference_sizes_from(const shape *z, int64_t n, reference_sizes *out)
         !is_small((double)dy_width * (double)z->k * (double)z->p) ||
         !is_small((double)n * (double)larger(z->p, z->h)))
         return false;
-    *out = (reference_sizes){
-        .n = (cl_int)n, .c = (cl_int)z->c, .h = (cl_int)z->h,
-        .w = (cl_int)z->w, .k = (cl_int)z->k, .r = (cl_int)z->r,
-        .s = (cl_int)z->s, .stride_h = (cl_int)z->stride_h,
-        .stride_w = (cl_int)z->stride_w, .pad_top = (cl_int)z->pad_top,
-        .pad_left = (cl_int)z->pad_left,
-        .dilation_h = (cl_int)z->dilation_h,
-        .dilation_w = (cl_int)z->dilation_w, .groups = (cl_int)z->groups,
-        .cg = (cl_int)z->cg, .kg = (cl_int)z->kg, .p = (cl_int)z->p,
-        .q = (cl_int)z->q, .h_padded = (cl_int)h_padded,
-        .x_width = (cl_int)x_width, .dy_width = (cl_int)dy_width,
-        .dy_left = (cl_int)reach
-    };
+    *out = (reference_sizes){.n = (cl_int)n,
+                             .c = (cl_int)z->c,
+                             .h = (cl_int)z->h,
+                             .w = (cl_int)z->w,
+                             .k = (cl_int)z->k,
+                             .r = (cl_int)z->r,
+                             .s = (cl_int)z->s,
+                             .stride_h = (cl_int)z->stride_h,
+                             .stride_w = (cl_int)z->stride_w,
+                             .pad_top = (cl_int)z->pad_top,
+                             .pad_left = (cl_int)z->pad_left,
+                             .dilation_h = (cl_int)z->dilation_h,
+                             .dilation_w = (cl_int)z->dilation_w,
+                             .groups = (cl_int)z->groups,
+                             .cg = (cl_int)z->cg,
+                             .kg = (cl_int)z->kg,
+                             .p = (cl_int)z->p,
+                             .q = (cl_int)z->q,
+                             .h_padded = (cl_int)h_padded,
+                             .x_width = (cl_int)x_width,
+                             .dy_width = (cl_int)dy_width,
+                             .dy_left = (cl_int)reach};
     return true;
 }
 

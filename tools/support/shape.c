@@ -20,11 +20,11 @@ static int64_t output_size(int64_t size, int64_t pads, int64_t taps,
 /* Limits that keep output_size() within 64 bits. */
 static bool in_range(const clconv_desc *d)
 {
-    const int64_t sizes[] = { d->c, d->h, d->w, d->k, d->r, d->s, d->stride_h,
-                              d->stride_w, d->dilation_h, d->dilation_w,
-                              d->groups };
-    const int64_t pads[] = { d->pad_top, d->pad_bottom, d->pad_left,
-                             d->pad_right, d->n };
+    const int64_t sizes[] = {
+        d->c,        d->h,        d->w,          d->k,          d->r,     d->s,
+        d->stride_h, d->stride_w, d->dilation_h, d->dilation_w, d->groups};
+    const int64_t pads[] = {d->pad_top, d->pad_bottom, d->pad_left,
+                            d->pad_right, d->n};
 
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); ++i) {
         if (sizes[i] < 1 || sizes[i] > INT32_MAX)
@@ -46,13 +46,22 @@ static bool fits(int64_t a, int64_t b, int64_t c, int64_t d)
 
 bool shape_from_desc(const clconv_desc *d, shape *out)
 {
-    shape z = { .n = d->n, .c = d->c, .h = d->h, .w = d->w,
-                .k = d->k, .r = d->r, .s = d->s,
-                .stride_h = d->stride_h, .stride_w = d->stride_w,
-                .pad_top = d->pad_top, .pad_bottom = d->pad_bottom,
-                .pad_left = d->pad_left, .pad_right = d->pad_right,
-                .dilation_h = d->dilation_h, .dilation_w = d->dilation_w,
-                .groups = d->groups };
+    shape z = {.n = d->n,
+               .c = d->c,
+               .h = d->h,
+               .w = d->w,
+               .k = d->k,
+               .r = d->r,
+               .s = d->s,
+               .stride_h = d->stride_h,
+               .stride_w = d->stride_w,
+               .pad_top = d->pad_top,
+               .pad_bottom = d->pad_bottom,
+               .pad_left = d->pad_left,
+               .pad_right = d->pad_right,
+               .dilation_h = d->dilation_h,
+               .dilation_w = d->dilation_w,
+               .groups = d->groups};
 
     if (!in_range(d))
         return false;

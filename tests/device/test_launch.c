@@ -1,0 +1,385 @@
+/*
+ * The launcher on its own, with a kernel made for this test: what arrives as
+ * an argument, which passes run, and what is said when one cannot.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <criterion/criterion.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cl_build.h"
+#include "cl_launch.h"
+#include "host.h"
+#include "sizes.h"
+
+/* ---- A kernel that tells what it was given ----------------------------- */
+
+/* Each work-group leaves its size at dw[8 * pass + group]. */
+static const char flags_source[] =
+    "void raise(__global float *dw, long dw_offset, int pass) {\n"
+    "    if (get_local_id(0) == 0)\n"
+    "        dw[dw_offset + 8 * pass + get_group_id(0)]\n"
+    "            = (float)get_local_size(0);\n"
+    "}\n"
+    "__kernel void fake_0(__global float *dw, long dw_offset) {\n"
+    "    raise(dw, dw_offset, 0);\n"
+    "}\n"
+    "__kernel void fake_1(__global float *dw, long dw_offset) {\n"
+    "    raise(dw, dw_offset, 1);\n"
+    "}\n"
+    "__kernel void fake_2(__global float *dw, long dw_offset) {\n"
+    "    raise(dw, dw_offset, 2);\n"
+    "}\n";
+
+/* For make_telling_pass(); sizes_t comes before it. */
+static const char tell_source[] =
+    "__kernel void fake_0(__global float *dw, long dw_offset,\n"
+    "    __global float *dy, long dy_offset,\n"
+    "    __global half *dy_copy, long dy_copy_offset,\n"
+    "    __global half *w, long w_offset,\n"
+    "    __global float *scratch, long scratch_offset,\n"
+    "    __global uint *x_counts, long x_counts_offset,\n"
+    "    __global uint *no_counts, long no_counts_offset,\n"
+    "    float beta, int batch, long elements, sizes_t sizes) {\n"
+    "    __global float *out = dw + dw_offset;\n"
+    "    out[0] = dw_offset;\n"
+    "    out[1] = dy_offset;\n"
+    "    out[2] = dy_copy_offset;\n"
+    "    out[3] = w_offset;\n"
+    "    out[4] = scratch_offset;\n"
+    "    out[5] = x_counts != 0;\n"
+    "    out[6] = x_counts_offset;\n"
+    "    out[7] = no_counts_offset;\n"
+    "    out[8] = beta;\n"
+    "    out[9] = batch;\n"
+    "    out[10] = elements;\n"
+    "    out[11] = sizes.dy_image;\n"
+    "    out[12] = sizes.w_column;\n"
+    "    out[13] = sizes.n;\n"
+    "    out[14] = sizes.group_k;\n"
+    "    out[15] = dy[dy_offset];\n"
+    "    scratch[scratch_offset] = 1.0f;\n"
+    "}\n";
+
+enum { TOLD = 16 };
+
+/* The passes of the next launch; fake_passes() gives them for any batch but
+ * takes local from here for the batch of the problem, local_later else. */
+static clconv_pass passes_now[3];
+static int pass_count;
+static size_t local_later;
+
+static int fake_passes(const clconv_task *t, int64_t batch, clconv_pass *out)
+{
+    memcpy(out, passes_now, sizeof passes_now);
+    if (local_later && batch != t->problem->n)
+        out[pass_count - 1].local = local_later;
+    return pass_count;
+}
+
+static const clconv_kernel fake = {
+    .name = "fake",
+    .role = CLCONV_ROLE_BWD_WEIGHT,
+    .passes = fake_passes,
+};
+
+static void add_arg(clconv_pass *pass, clconv_arg_kind kind, clconv_tensor t)
+{
+    pass->args[pass->arg_count++] = (clconv_arg){kind, t};
+}
+
+/* Three passes, for DW, for DB, and for DX and counts. */
+static void make_flag_passes(void)
+{
+    static const char *const entries[] = {"fake_0", "fake_1", "fake_2"};
+    static const unsigned serves[] = {CLCONV_OP_DW, CLCONV_OP_DB,
+                                      CLCONV_OP_DX};
+    pass_count = 3;
+    for (int i = 0; i < 3; ++i) {
+        passes_now[i] = (clconv_pass){
+            .entry = entries[i],
+            .groups = (size_t)i + 1,
+            .local = 1,
+            .serves = serves[i],
+            .counts = i == 2,
+        };
+        add_arg(&passes_now[i], CLCONV_ARG_TENSOR, CLCONV_DW);
+    }
+}
+
+/* One pass with every kind of argument. */
+static void make_telling_pass(void)
+{
+    pass_count = 1;
+    clconv_pass *pass = &passes_now[0];
+    *pass = (clconv_pass){
+        .entry = "fake_0",
+        .groups = 1,
+        .local = 1,
+        .serves = CLCONV_OP_DW,
+    };
+    add_arg(pass, CLCONV_ARG_TENSOR, CLCONV_DW);
+    add_arg(pass, CLCONV_ARG_TENSOR, CLCONV_DY);
+    add_arg(pass, CLCONV_ARG_OPERAND, CLCONV_DY); /* copied */
+    add_arg(pass, CLCONV_ARG_OPERAND, CLCONV_W);  /* not copied */
+    add_arg(pass, CLCONV_ARG_SCRATCH, CLCONV_DW);
+    add_arg(pass, CLCONV_ARG_COUNTS, CLCONV_X);
+    add_arg(pass, CLCONV_ARG_COUNTS, CLCONV_DY);
+    add_arg(pass, CLCONV_ARG_BETA, CLCONV_DX);
+    add_arg(pass, CLCONV_ARG_BATCH, CLCONV_DW);
+    add_arg(pass, CLCONV_ARG_ELEMENTS, CLCONV_DX);
+    add_arg(pass, CLCONV_ARG_SIZES, CLCONV_DW);
+}
+
+/* ---- A stage for it ---------------------------------------------------- */
+
+typedef struct stage {
+    host host;
+    clconv_device facts;
+    clconv_steps steps;
+    clconv_launch *launch;
+    clconv_call call;
+    cl_mem dw, dy;
+} stage;
+
+enum { DW_BYTES = 4096, DW_OFFSET = 64, DY_OFFSET = 32, COPY = 256,
+       SCRATCH = 512, WORKSPACE = 1024 };
+
+static void open_stage(stage *s)
+{
+    *s = (stage){.steps = {.ops = CLCONV_OP_BACKWARD, .count = 1}};
+    cr_assert_eq(host_open(getenv("CLCONV_DEVICE"), HOST_IN_ORDER, &s->host),
+                 HOST_OK);
+    clconv_desc desc;
+    cr_assert_eq(clconv_desc_parse("n3c4h5w6k8r3s3p1g2_w16", &desc),
+                 CLCONV_OK);
+    cr_assert_eq(clconv_problem_init(&desc, &s->steps.problem), CLCONV_OK);
+    s->steps.step[0] = (clconv_step){
+        .kernel = &fake,
+        .copies = CLCONV_BIT(CLCONV_DY),
+        .scratch_offset = SCRATCH,
+    };
+    s->steps.copy_offset[CLCONV_DY] = COPY;
+    s->steps.workspace = WORKSPACE;
+    cr_assert_eq(clconv_launch_new(s->host.context, s->host.device, &s->steps,
+                                   &s->facts, &s->launch),
+                 CLCONV_OK);
+    const float seven[16] = {[DY_OFFSET / 4] = 7};
+    s->dw = host_buffer(&s->host, DW_BYTES, NULL);
+    s->dy = host_buffer(&s->host, sizeof seven, seven);
+    s->call = (clconv_call){.batch = 2, .wanted = CLCONV_OP_DW};
+    s->call.tensor[CLCONV_DW] = (clconv_buffer){s->dw, DW_OFFSET};
+    s->call.tensor[CLCONV_DY] = (clconv_buffer){s->dy, DY_OFFSET};
+    s->call.tensor[CLCONV_W] = (clconv_buffer){s->dy, DY_OFFSET};
+}
+
+static void close_stage(stage *s)
+{
+    clconv_launch_free(s->launch);
+    clReleaseMemObject(s->dw);
+    clReleaseMemObject(s->dy);
+    host_close(&s->host);
+}
+
+static clconv_status add(stage *s, const char *source)
+{
+    const clconv_log quiet = {NULL, NULL};
+    cl_program program;
+    cr_assert_eq(clconv_build_source(s->host.context, s->host.device, "fake",
+                                     source, &quiet, &program),
+                 CLCONV_OK, "%s", clconv_last_error());
+    return clconv_launch_add(s->launch, 0, program);
+}
+
+static void clear_dw(stage *s)
+{
+    const float zeros[DW_BYTES / 4] = {0};
+    cr_assert(host_write(&s->host, s->dw, 0, DW_BYTES, zeros));
+}
+
+/* ---- Arguments --------------------------------------------------------- */
+
+static char *telling_source(void)
+{
+    clconv_emit *e = clconv_emit_new();
+    clconv_text t = CLCONV_TEXT_EMPTY;
+    clconv_sizes_emit(e);
+    char *sizes = clconv_emit_take(e);
+    clconv_text_puts(&t, sizes);
+    clconv_text_puts(&t, tell_source);
+    free(sizes);
+    clconv_emit_free(e);
+    return clconv_text_take(&t);
+}
+
+static void expect_told(const stage *s, const float want[TOLD])
+{
+    float told[TOLD];
+    host_read(&s->host, s->dw, DW_OFFSET, sizeof told, told);
+    for (int i = 0; i < TOLD; ++i)
+        cr_assert_eq(told[i], want[i], "%d: %g, not %g", i, (double)told[i],
+                     (double)want[i]);
+}
+
+Test(launch, every_kind_of_argument_arrives)
+{
+    stage s;
+    open_stage(&s);
+    make_telling_pass();
+    char *source = telling_source();
+    cr_assert_eq(add(&s, source), CLCONV_OK, "%s", clconv_last_error());
+    free(source);
+    s.call.beta[CLCONV_DX] = -0.25f;
+    s.call.workspace.mem = host_buffer(&s.host, 2 * WORKSPACE, NULL);
+    s.call.workspace.offset = 256;
+    s.call.report.mem =
+        host_buffer(&s.host, sizeof(clconv_report) + 8, NULL);
+    s.call.report.offset = 8;
+    cr_assert_eq(clconv_launch_run(s.launch, s.host.queue, &s.call, 0, NULL,
+                                   NULL),
+                 CLCONV_OK, "%s", clconv_last_error());
+    host_finish(&s.host);
+    const clconv_problem *p = &s.steps.problem;
+    expect_told(&s, (float[TOLD]){
+                        [0] = DW_OFFSET / 4,
+                        [1] = DY_OFFSET / 4,
+                        [2] = (256 + COPY) / 2,
+                        [3] = DY_OFFSET / 2, /* w is fp16 */
+                        [4] = (256 + SCRATCH) / 4,
+                        [5] = 1,
+                        [6] = (8 + offsetof(clconv_report, x)) / 4,
+                        [7] = 8 / 4,
+                        [8] = -0.25f,
+                        [9] = 2,
+                        [10] = 2 * 4 * 5 * 6, /* dx of this call */
+                        [11] = (float)(p->k * p->p * p->q),
+                        [12] = 1,
+                        [13] = 2,
+                        [14] = 4,
+                        [15] = 7,
+                    });
+    clReleaseMemObject(s.call.workspace.mem);
+    clReleaseMemObject(s.call.report.mem);
+    close_stage(&s);
+}
+
+Test(launch, what_is_not_given_arrives_as_null_and_0)
+{
+    stage s;
+    open_stage(&s);
+    make_telling_pass();
+    char *source = telling_source();
+    cr_assert_eq(add(&s, source), CLCONV_OK, "%s", clconv_last_error());
+    free(source);
+    cr_assert_eq(clconv_launch_run(s.launch, s.host.queue, &s.call, 0, NULL,
+                                   NULL),
+                 CLCONV_OK, "%s", clconv_last_error());
+    host_finish(&s.host);
+    float told[TOLD];
+    host_read(&s.host, s.dw, DW_OFFSET, sizeof told, told);
+    cr_assert_eq(told[4], SCRATCH / 4, "a workspace of its own");
+    cr_assert_eq(told[5], 0, "no report");
+    cr_assert_eq(told[6], 0);
+    close_stage(&s);
+}
+
+/* ---- Which passes run -------------------------------------------------- */
+
+static void expect_flags(stage *s, unsigned wanted, bool report,
+                         const bool ran[3])
+{
+    float flags[3 * 8];
+    clear_dw(s);
+    s->call.wanted = wanted;
+    s->call.report.mem = report ? s->dy : NULL;
+    cr_assert_eq(clconv_launch_run(s->launch, s->host.queue, &s->call, 0, NULL,
+                                   NULL),
+                 CLCONV_OK, "%s", clconv_last_error());
+    host_finish(&s->host);
+    host_read(&s->host, s->dw, DW_OFFSET, sizeof flags, flags);
+    for (int i = 0; i < 3; ++i)
+        for (int group = 0; group < 8; ++group)
+            cr_assert_eq(flags[8 * i + group], ran[i] && group <= i ? 1 : 0,
+                         "wanted %u, report %d: pass %d, group %d", wanted,
+                         report, i, group);
+}
+
+Test(launch, a_pass_runs_for_what_it_serves_and_for_counts)
+{
+    stage s;
+    open_stage(&s);
+    make_flag_passes();
+    cr_assert_eq(add(&s, flags_source), CLCONV_OK, "%s", clconv_last_error());
+    expect_flags(&s, 0, false, (bool[]){false, false, false});
+    expect_flags(&s, CLCONV_OP_DW, false, (bool[]){true, false, false});
+    expect_flags(&s, CLCONV_OP_DB | CLCONV_OP_DX, false,
+                 (bool[]){false, true, true});
+    expect_flags(&s, 0, true, (bool[]){false, false, true});
+    expect_flags(&s, CLCONV_OP_DW, true, (bool[]){true, false, true});
+
+    passes_now[0].groups = 0; /* nothing to do for this batch */
+    expect_flags(&s, CLCONV_OP_DW, true, (bool[]){false, false, true});
+
+    add_arg(&passes_now[2], CLCONV_ARG_TENSOR, CLCONV_X); /* not given */
+    expect_flags(&s, CLCONV_OP_DB, true, (bool[]){false, true, false});
+    close_stage(&s);
+}
+
+/* ---- Failures ---------------------------------------------------------- */
+
+Test(launch, a_failure_halfway_says_that_outputs_are_undefined)
+{
+    stage s;
+    open_stage(&s);
+    make_flag_passes();
+    size_t most = 1;
+    clGetDeviceInfo(s.host.device, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof most,
+                    &most, NULL);
+    local_later = most + 1;
+    cr_assert_eq(add(&s, flags_source), CLCONV_OK, "%s", clconv_last_error());
+    clear_dw(&s);
+    s.call.wanted = CLCONV_OP_DW | CLCONV_OP_DX;
+    cl_event event = NULL;
+    cr_assert_eq(clconv_launch_run(s.launch, s.host.queue, &s.call, 0, NULL,
+                                   &event),
+                 CLCONV_OPENCL_ERROR);
+    cr_assert_null(event);
+    host_finish(&s.host);
+    const char *said = clconv_last_error();
+    cr_assert_not_null(strstr(said, "the outputs are undefined"), "%s", said);
+    cr_assert_not_null(strstr(said, "kernel fake_2"), "%s", said);
+    cr_assert_not_null(strstr(said, "clEnqueueNDRangeKernel"), "%s", said);
+    cr_assert_not_null(strstr(said, "CL_INVALID_WORK_"), "%s", said);
+    float first = 0;
+    host_read(&s.host, s.dw, DW_OFFSET, sizeof first, &first);
+    cr_assert_eq(first, 1, "the first pass had been enqueued");
+    close_stage(&s);
+}
+
+Test(launch, a_work_group_that_the_device_refuses_fails_the_plan)
+{
+    stage s;
+    open_stage(&s);
+    make_flag_passes();
+    passes_now[1].local = 1u << 20;
+    cr_assert_eq(add(&s, flags_source), CLCONV_BUILD_FAILED);
+    cr_assert_not_null(strstr(clconv_last_error(), "fake_1"), "%s",
+                       clconv_last_error());
+    cr_assert_not_null(strstr(clconv_last_error(), "1048576"), "%s",
+                       clconv_last_error());
+    close_stage(&s);
+}
+
+Test(launch, a_missing_entry_point_is_named)
+{
+    stage s;
+    open_stage(&s);
+    make_flag_passes();
+    passes_now[2].entry = "fake_3";
+    cr_assert_eq(add(&s, flags_source), CLCONV_OPENCL_ERROR);
+    cr_assert_not_null(strstr(clconv_last_error(), "kernel fake_3"), "%s",
+                       clconv_last_error());
+    close_stage(&s);
+}

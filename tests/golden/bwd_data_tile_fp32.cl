@@ -1,0 +1,432 @@
+/* Step 4: bwd_data_tile */
+
+static float16 load_dy16(__global const float *p, long i) {
+    return vload16(0, p + i);
+}
+
+static float16 load_dy_plane(__global const float *p, long i) {
+    return vload16(0, p + i);
+}
+
+static void store_dy_plane(__global float *p, int i, float16 v) {
+    vstore16(v, 0, p + i);
+}
+
+static void zeros_dy(__global float *p, int i) {
+    vstore16((float16)(0), 0, (__global float *)p + i);
+}
+
+static void zero_dy_plane(__global float *p, int from, int to) {
+    for (; from + 16 <= to; from += 16) {
+        zeros_dy(p, from);
+    }
+    for (; from < to; ++from) {
+        ((__global float *)p)[from] = 0;
+    }
+}
+
+__kernel
+void bwd_data_tile_pack_dy(
+    __global const float *dy, long dy_offset,
+    __global float *scratch, long scratch_offset,
+    int batch) {
+    dy += dy_offset;
+    scratch += scratch_offset;
+    const long index = get_group_id(0);
+    const long image = index / 3;
+    __global float *plane = ((__global float *)(scratch + 0L)) + image * 720 + index % 3 * 240;
+    long i = index * 7 * 33;
+    int at = 0;
+    zero_dy_plane(plane, 0, at);
+    for (int row = 0; row < 7; ++row) {
+        for (int j = 0; j < 32; j += 16) {
+            store_dy_plane(plane, at + j, load_dy16(dy, i + j));
+        }
+        store_dy_plane(plane, at + 17, load_dy16(dy, i + 17));
+        i += 33;
+        at += 33;
+    }
+    zero_dy_plane(plane, 231, 240);
+}
+
+static float16 load_w16(__global const float *p, long i) {
+    return vload16(0, p + i);
+}
+
+static float load_w(__global const float *p, long i) {
+    return p[i];
+}
+
+__kernel
+void bwd_data_tile_pack_w(
+    __global const float *w, long w_offset,
+    __global float *scratch, long scratch_offset) {
+    w += w_offset;
+    scratch += scratch_offset;
+    const int k = get_group_id(0) % 3;
+    const int c = get_group_id(0) / 3 * 4;
+    const int count = min(4, 5 - c) * 1;
+    const long from = ((long)k * 5 + c) * 1;
+    __global float *to = scratch + 1472 + (long)get_group_id(0) * 4;
+    const int last = count - 16;
+    for (int i = 0; i < last; i += 16) {
+        vstore16(load_w16(w, from + i), 0, to + i);
+    }
+    if (last >= 0) {
+        vstore16(load_w16(w, from + last), 0, to + last);
+    } else {
+        for (int i = 0; i < count; ++i) {
+            to[i] = load_w(w, from + i);
+        }
+    }
+    for (int i = count; i < 4; ++i) {
+        to[i] = 0.0f;
+    }
+}
+
+static void multiply(__global const float *plane, __global const float *weights, float *sums) {
+    float16 sum0_0 = 0.0f;
+    float16 sum1_0 = 0.0f;
+    float16 sum2_0 = 0.0f;
+    float16 sum3_0 = 0.0f;
+    for (int k = 0; k < 3; ++k) {
+        {
+            const int shift = -(0 * 33 + 0 * 1);
+            __global const float *a = weights + 0 * 1 + 0;
+            const float16 b0 = load_dy_plane(plane, shift + 0 * 16);
+            sum0_0 = a[0 * 1] * b0 + sum0_0;
+            sum1_0 = a[1 * 1] * b0 + sum1_0;
+            sum2_0 = a[2 * 1] * b0 + sum2_0;
+            sum3_0 = a[3 * 1] * b0 + sum3_0;
+        }
+        plane += 240;
+        weights += 4;
+    }
+    vstore16(sum0_0, 0, sums + 0 * 16 + 0 * 16);
+    vstore16(sum1_0, 0, sums + 1 * 16 + 0 * 16);
+    vstore16(sum2_0, 0, sums + 2 * 16 + 0 * 16);
+    vstore16(sum3_0, 0, sums + 3 * 16 + 0 * 16);
+}
+
+static float16 round_dx16(float16 v) {
+    int16 bits = as_int16(v) & 0x7fffffff;
+    /* Finite values are clipped at 65504. */
+    bits = select(min(bits, 0x477fe000), bits, bits >= 0x7f800000);
+    float16 a = as_float16(bits);
+    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
+    int16 power = clamp(as_int16(a) & 0x7f800000, 0x38800000, 0x47000000);
+    float16 m = as_float16(power + 0x06800000);
+    a = (a + m) - m;
+    return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
+}
+
+/*
+ * What rounding did to elements of one tensor: a work-item's own sums, then
+ * added to the report. Fields as in clconv_counts.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+typedef struct {
+    uint nonzero, zeroed, subnormal, saturated, nan, inf;
+} counts_t;
+
+/* Adds to a 64-bit count, two uints, low first. */
+static void counts_add(volatile __global uint *count, uint amount)
+{
+    if (amount == 0)
+        return;
+    uint old = atomic_add(count, amount);
+    if (old + amount < old)
+        atomic_inc(count + 1);
+}
+
+/* No report, no work. */
+static void counts_flush(volatile __global uint *counts, counts_t *tally)
+{
+    if (!counts)
+        return;
+    counts_add(counts, tally->nonzero);
+    counts_add(counts + 2, tally->zeroed);
+    counts_add(counts + 4, tally->subnormal);
+    counts_add(counts + 6, tally->saturated);
+    counts_add(counts + 8, tally->nan);
+    counts_add(counts + 10, tally->inf);
+}
+
+/* Classes of an element as five-bit fields, so that one sum over a vector of
+ * up to 16 elements counts all six: nonzero, zeroed, subnormal, saturated,
+ * nan, inf from the lowest. */
+static void counts_take(counts_t *tally, int classes)
+{
+    tally->nonzero += classes & 31;
+    tally->zeroed += classes >> 5 & 31;
+    tally->subnormal += classes >> 10 & 31;
+    tally->saturated += classes >> 15 & 31;
+    tally->nan += classes >> 20 & 31;
+    tally->inf += classes >> 25 & 31;
+}
+
+static void count_dx16(counts_t *tally, float16 before, float16 after) {
+    int16 b = as_int16(before) & 0x7fffffff;
+    int16 a = as_int16(after) & 0x7fffffff;
+    int16 is_nan = b > 0x7f800000;
+    int16 is_inf = b == 0x7f800000;
+    int16 nonzero = (b > 0) & (b <= 0x7f800000);
+    int16 zeroed = nonzero & (a == 0);
+    int16 subnormal = (a > 0) & (a < 0x38800000);
+    int16 saturated = (b > 0x477fe000) & (b < 0x7f800000);
+    int16 packed = (nonzero & 1) | (zeroed & 1) << 5 |
+        (subnormal & 1) << 10 | (saturated & 1) << 15 |
+        (is_nan & 1) << 20 | (is_inf & 1) << 25;
+    int16 all = packed;
+    int8 eight = all.lo + all.hi;
+    int4 four = eight.lo + eight.hi;
+    int2 two = four.lo + four.hi;
+    int one = two.lo + two.hi;
+    counts_take(tally, one);
+}
+
+static void store_dx16(__global half *p, long i,
+    float16 value, float beta, counts_t *tally) {
+    if (beta != 0.0f) {
+        value += beta * vload_half16(0, p + i);
+    }
+    float16 before = value;
+    value = round_dx16(value);
+    count_dx16(tally, before, value);
+    vstore_half16(value, 0, p + i);
+}
+
+static float8 round_dx8(float8 v) {
+    int8 bits = as_int8(v) & 0x7fffffff;
+    /* Finite values are clipped at 65504. */
+    bits = select(min(bits, 0x477fe000), bits, bits >= 0x7f800000);
+    float8 a = as_float8(bits);
+    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
+    int8 power = clamp(as_int8(a) & 0x7f800000, 0x38800000, 0x47000000);
+    float8 m = as_float8(power + 0x06800000);
+    a = (a + m) - m;
+    return as_float8(as_int8(a) | (as_int8(v) & (int)0x80000000));
+}
+
+static void count_dx8(counts_t *tally, float8 before, float8 after) {
+    int8 b = as_int8(before) & 0x7fffffff;
+    int8 a = as_int8(after) & 0x7fffffff;
+    int8 is_nan = b > 0x7f800000;
+    int8 is_inf = b == 0x7f800000;
+    int8 nonzero = (b > 0) & (b <= 0x7f800000);
+    int8 zeroed = nonzero & (a == 0);
+    int8 subnormal = (a > 0) & (a < 0x38800000);
+    int8 saturated = (b > 0x477fe000) & (b < 0x7f800000);
+    int8 packed = (nonzero & 1) | (zeroed & 1) << 5 |
+        (subnormal & 1) << 10 | (saturated & 1) << 15 |
+        (is_nan & 1) << 20 | (is_inf & 1) << 25;
+    int8 eight = packed;
+    int4 four = eight.lo + eight.hi;
+    int2 two = four.lo + four.hi;
+    int one = two.lo + two.hi;
+    counts_take(tally, one);
+}
+
+static void store_dx8(__global half *p, long i,
+    float8 value, float beta, counts_t *tally) {
+    if (beta != 0.0f) {
+        value += beta * vload_half8(0, p + i);
+    }
+    float8 before = value;
+    value = round_dx8(value);
+    count_dx8(tally, before, value);
+    vstore_half8(value, 0, p + i);
+}
+
+static float4 round_dx4(float4 v) {
+    int4 bits = as_int4(v) & 0x7fffffff;
+    /* Finite values are clipped at 65504. */
+    bits = select(min(bits, 0x477fe000), bits, bits >= 0x7f800000);
+    float4 a = as_float4(bits);
+    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
+    int4 power = clamp(as_int4(a) & 0x7f800000, 0x38800000, 0x47000000);
+    float4 m = as_float4(power + 0x06800000);
+    a = (a + m) - m;
+    return as_float4(as_int4(a) | (as_int4(v) & (int)0x80000000));
+}
+
+static void count_dx4(counts_t *tally, float4 before, float4 after) {
+    int4 b = as_int4(before) & 0x7fffffff;
+    int4 a = as_int4(after) & 0x7fffffff;
+    int4 is_nan = b > 0x7f800000;
+    int4 is_inf = b == 0x7f800000;
+    int4 nonzero = (b > 0) & (b <= 0x7f800000);
+    int4 zeroed = nonzero & (a == 0);
+    int4 subnormal = (a > 0) & (a < 0x38800000);
+    int4 saturated = (b > 0x477fe000) & (b < 0x7f800000);
+    int4 packed = (nonzero & 1) | (zeroed & 1) << 5 |
+        (subnormal & 1) << 10 | (saturated & 1) << 15 |
+        (is_nan & 1) << 20 | (is_inf & 1) << 25;
+    int4 four = packed;
+    int2 two = four.lo + four.hi;
+    int one = two.lo + two.hi;
+    counts_take(tally, one);
+}
+
+static void store_dx4(__global half *p, long i,
+    float4 value, float beta, counts_t *tally) {
+    if (beta != 0.0f) {
+        value += beta * vload_half4(0, p + i);
+    }
+    float4 before = value;
+    value = round_dx4(value);
+    count_dx4(tally, before, value);
+    vstore_half4(value, 0, p + i);
+}
+
+static float2 round_dx2(float2 v) {
+    int2 bits = as_int2(v) & 0x7fffffff;
+    /* Finite values are clipped at 65504. */
+    bits = select(min(bits, 0x477fe000), bits, bits >= 0x7f800000);
+    float2 a = as_float2(bits);
+    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
+    int2 power = clamp(as_int2(a) & 0x7f800000, 0x38800000, 0x47000000);
+    float2 m = as_float2(power + 0x06800000);
+    a = (a + m) - m;
+    return as_float2(as_int2(a) | (as_int2(v) & (int)0x80000000));
+}
+
+static void count_dx2(counts_t *tally, float2 before, float2 after) {
+    int2 b = as_int2(before) & 0x7fffffff;
+    int2 a = as_int2(after) & 0x7fffffff;
+    int2 is_nan = b > 0x7f800000;
+    int2 is_inf = b == 0x7f800000;
+    int2 nonzero = (b > 0) & (b <= 0x7f800000);
+    int2 zeroed = nonzero & (a == 0);
+    int2 subnormal = (a > 0) & (a < 0x38800000);
+    int2 saturated = (b > 0x477fe000) & (b < 0x7f800000);
+    int2 packed = (nonzero & 1) | (zeroed & 1) << 5 |
+        (subnormal & 1) << 10 | (saturated & 1) << 15 |
+        (is_nan & 1) << 20 | (is_inf & 1) << 25;
+    int2 two = packed;
+    int one = two.lo + two.hi;
+    counts_take(tally, one);
+}
+
+static void store_dx2(__global half *p, long i,
+    float2 value, float beta, counts_t *tally) {
+    if (beta != 0.0f) {
+        value += beta * vload_half2(0, p + i);
+    }
+    float2 before = value;
+    value = round_dx2(value);
+    count_dx2(tally, before, value);
+    vstore_half2(value, 0, p + i);
+}
+
+static float round_dx(float v) {
+    int bits = as_int(v) & 0x7fffffff;
+    /* Finite values are clipped at 65504. */
+    bits = select(min(bits, 0x477fe000), bits, bits >= 0x7f800000);
+    float a = as_float(bits);
+    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
+    int power = clamp(as_int(a) & 0x7f800000, 0x38800000, 0x47000000);
+    float m = as_float(power + 0x06800000);
+    a = (a + m) - m;
+    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
+}
+
+static void count_dx(counts_t *tally, float before, float after) {
+    int b = as_int(before) & 0x7fffffff;
+    int a = as_int(after) & 0x7fffffff;
+    int is_nan = b > 0x7f800000;
+    int is_inf = b == 0x7f800000;
+    int nonzero = (b > 0) & (b <= 0x7f800000);
+    int zeroed = nonzero & (a == 0);
+    int subnormal = (a > 0) & (a < 0x38800000);
+    int saturated = (b > 0x477fe000) & (b < 0x7f800000);
+    int packed = (nonzero & 1) | (zeroed & 1) << 5 |
+        (subnormal & 1) << 10 | (saturated & 1) << 15 |
+        (is_nan & 1) << 20 | (is_inf & 1) << 25;
+    int one = packed;
+    counts_take(tally, one);
+}
+
+static void store_dx(__global half *p, long i,
+    float value, float beta, counts_t *tally) {
+    if (beta != 0.0f) {
+        value += beta * vload_half(i, p);
+    }
+    float before = value;
+    value = round_dx(value);
+    count_dx(tally, before, value);
+    vstore_half(value, i, p);
+}
+
+static void store_run(__global half *dx, long i, const float *sums, int count, float beta, counts_t *tally) {
+    for (; count >= 16; count -= 16) {
+        store_dx16(dx, i, vload16(0, sums), beta, tally);
+        i += 16;
+        sums += 16;
+    }
+    if (count & 8) {
+        store_dx8(dx, i, vload8(0, sums), beta, tally);
+        i += 8;
+        sums += 8;
+    }
+    if (count & 4) {
+        store_dx4(dx, i, vload4(0, sums), beta, tally);
+        i += 4;
+        sums += 4;
+    }
+    if (count & 2) {
+        store_dx2(dx, i, vload2(0, sums), beta, tally);
+        i += 2;
+        sums += 2;
+    }
+    if (count & 1) {
+        store_dx(dx, i, *sums, beta, tally);
+        i += 1;
+        sums += 1;
+    }
+}
+
+static void store_positions(__global half *dx, int position, const float *sums, float beta, counts_t *tally) {
+    int h = position / 33;
+    int w = position % 33;
+    for (int i = 0; i < 16 && h < 7; ++h) {
+        const int count = min(33 - w, 16 - i);
+        if (count > 0) {
+            store_run(dx, h * 33 + w, sums + i, count, beta, tally);
+        }
+        i += 33 - w;
+        w = 0;
+    }
+}
+
+__kernel
+void bwd_data_tile(
+    __global float *scratch, long scratch_offset,
+    __global half *dx, long dx_offset,
+    float beta,
+    __global uint *dx_counts, long dx_counts_offset) {
+    scratch += scratch_offset;
+    dx += dx_offset;
+    if (dx_counts)
+        dx_counts += dx_counts_offset;
+    const int c_block = get_group_id(0) % 2;
+    const int chunk = get_group_id(0) / 2 % 1;
+    const long image = get_group_id(0) / 2 / 1;
+    const int c = c_block * 4;
+    const int channels = min(4, 5 - c);
+    __global const float *plane = ((__global float *)(scratch + 0L)) + image * 3 * 240 + 0;
+    __global const float *weights = scratch + 1472 + (long)c_block * 3 * 4;
+    dx += (image * 5 + c) * 7 * 33;
+    float sums[4 * 16];
+    counts_t tally = { 0, 0, 0, 0, 0, 0 };
+    const int end = min((chunk + 1) * 16, 15);
+    for (int i = chunk * 16; i < end; ++i) {
+        const int position = i * 16;
+        multiply(plane + position, weights, sums);
+        for (int j = 0; j < channels; ++j) {
+            store_positions(dx + (long)j * 7 * 33, position, sums + j * 16, beta, &tally);
+        }
+    }
+    counts_flush(dx_counts, &tally);
+}

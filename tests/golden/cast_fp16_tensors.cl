@@ -1,0 +1,698 @@
+/* Step 1: cast of dy */
+
+/*
+ * What rounding did to elements of one tensor: a work-item's own sums, then
+ * added to the report. Fields as in clconv_counts.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+typedef struct {
+    uint nonzero, zeroed, subnormal, saturated, nan, inf;
+} counts_t;
+
+/* Adds to a 64-bit count, two uints, low first. */
+static void counts_add(volatile __global uint *count, uint amount)
+{
+    if (amount == 0)
+        return;
+    uint old = atomic_add(count, amount);
+    if (old + amount < old)
+        atomic_inc(count + 1);
+}
+
+/* No report, no work. */
+static void counts_flush(volatile __global uint *counts, counts_t *tally)
+{
+    if (!counts)
+        return;
+    counts_add(counts, tally->nonzero);
+    counts_add(counts + 2, tally->zeroed);
+    counts_add(counts + 4, tally->subnormal);
+    counts_add(counts + 6, tally->saturated);
+    counts_add(counts + 8, tally->nan);
+    counts_add(counts + 10, tally->inf);
+}
+
+/* Classes of an element as five-bit fields, so that one sum over a vector of
+ * up to 16 elements counts all six: nonzero, zeroed, subnormal, saturated,
+ * nan, inf from the lowest. */
+static void counts_take(counts_t *tally, int classes)
+{
+    tally->nonzero += classes & 31;
+    tally->zeroed += classes >> 5 & 31;
+    tally->subnormal += classes >> 10 & 31;
+    tally->saturated += classes >> 15 & 31;
+    tally->nan += classes >> 20 & 31;
+    tally->inf += classes >> 25 & 31;
+}
+
+/*
+ * Sums over the elements of a vector, pairwise, in a fixed order.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+static int isum(int v)
+{
+    return v;
+}
+
+static int isum4(int4 v)
+{
+    int2 two = v.lo + v.hi;
+    return two.lo + two.hi;
+}
+
+static int isum16(int16 v)
+{
+    int8 eight = v.lo + v.hi;
+    return isum4(eight.lo + eight.hi);
+}
+
+static float fsum(float v)
+{
+    return v;
+}
+
+static float fsum4(float4 v)
+{
+    float2 two = v.lo + v.hi;
+    return two.lo + two.hi;
+}
+
+static float fsum16(float16 v)
+{
+    float8 eight = v.lo + v.hi;
+    return fsum4(eight.lo + eight.hi);
+}
+
+static float read_dy(__global const half *p, long i) {
+    return vload_half(i, p);
+}
+
+typedef struct {
+    int nonzero, zeroed, subnormal, saturated, nan, inf;
+} seen_t;
+
+static void count(seen_t *seen, float before, float after) {
+    int b = as_int(before) & 0x7fffffff;
+    int a = as_int(after) & 0x7fffffff;
+    int is_nan = b > 0x7f800000;
+    int is_inf = b == 0x7f800000;
+    int nonzero = (b > 0) & (b <= 0x7f800000);
+    int zeroed = nonzero & (a == 0);
+    int subnormal = (a > 0) & (a < 0x38800000);
+    int saturated = (b > 0x477fe000) & (b < 0x7f800000);
+    seen->nonzero += nonzero;
+    seen->zeroed += zeroed;
+    seen->subnormal += subnormal;
+    seen->saturated += saturated;
+    seen->nan += is_nan;
+    seen->inf += is_inf;
+}
+
+static void fold(counts_t *tally, const seen_t *seen) {
+    tally->nonzero += (uint)isum(seen->nonzero);
+    tally->zeroed += (uint)isum(seen->zeroed);
+    tally->subnormal += (uint)isum(seen->subnormal);
+    tally->saturated += (uint)isum(seen->saturated);
+    tally->nan += (uint)isum(seen->nan);
+    tally->inf += (uint)isum(seen->inf);
+}
+
+static float cast(__global const half *in, long i,
+    int counting, seen_t *seen) {
+    float before = read_dy(in, i);
+    float after = before;
+    if (counting)
+        count(seen, before, after);
+    return before;
+}
+
+static float16 read_dy16(__global const half *p, long i) {
+    return vload_half16(0, p + i);
+}
+
+typedef struct {
+    int16 nonzero, zeroed, subnormal, saturated, nan, inf;
+} seen16_t;
+
+static void count16(seen16_t *seen, float16 before, float16 after) {
+    int16 b = as_int16(before) & 0x7fffffff;
+    int16 a = as_int16(after) & 0x7fffffff;
+    int16 is_nan = b > 0x7f800000;
+    int16 is_inf = b == 0x7f800000;
+    int16 nonzero = (b > 0) & (b <= 0x7f800000);
+    int16 zeroed = nonzero & (a == 0);
+    int16 subnormal = (a > 0) & (a < 0x38800000);
+    int16 saturated = (b > 0x477fe000) & (b < 0x7f800000);
+    seen->nonzero -= nonzero;
+    seen->zeroed -= zeroed;
+    seen->subnormal -= subnormal;
+    seen->saturated -= saturated;
+    seen->nan -= is_nan;
+    seen->inf -= is_inf;
+}
+
+static void fold16(counts_t *tally, const seen16_t *seen) {
+    tally->nonzero += (uint)isum16(seen->nonzero);
+    tally->zeroed += (uint)isum16(seen->zeroed);
+    tally->subnormal += (uint)isum16(seen->subnormal);
+    tally->saturated += (uint)isum16(seen->saturated);
+    tally->nan += (uint)isum16(seen->nan);
+    tally->inf += (uint)isum16(seen->inf);
+}
+
+static float16 cast16(__global const half *in, long i,
+    int counting, seen16_t *seen) {
+    float16 before = read_dy16(in, i);
+    float16 after = before;
+    if (counting)
+        count16(seen, before, after);
+    return before;
+}
+
+typedef struct {
+    long dy_image;
+    long dy_channel;
+    long dy_row;
+    long dy_column;
+    long x_image;
+    long x_channel;
+    long x_row;
+    long x_column;
+    long w_image;
+    long w_channel;
+    long w_row;
+    long w_column;
+    int n;
+    int c;
+    int h;
+    int w;
+    int k;
+    int r;
+    int s;
+    int p;
+    int q;
+    int stride_h;
+    int stride_w;
+    int pad_top;
+    int pad_left;
+    int dilation_h;
+    int dilation_w;
+    int groups;
+    int group_c;
+    int group_k;
+} sizes_t;
+
+static float cast_range(__global const half *in,
+    long begin, long end, int counting, counts_t *tally) {
+    long i = begin + get_local_id(0) * 16;
+    seen16_t seen16 = { 0 };
+    float16 sum16 = 0.0f;
+    for (; i + 15 < end; i += 1 * 16)
+        sum16 += cast16(in, i, counting, &seen16);
+    if (counting)
+        fold16(tally, &seen16);
+    i = begin + (end - begin) / 16 * 16 + get_local_id(0);
+    seen_t seen = { 0 };
+    float sum = 0.0f;
+    for (; i + 0 < end; i += 1 * 1)
+        sum += cast(in, i, counting, &seen);
+    if (counting)
+        fold(tally, &seen);
+    return fsum16(sum16) + sum;
+}
+
+__kernel
+void cast_planes(
+    __global const half *dy, long dy_offset,
+    __global uint *dy_counts, long dy_counts_offset,
+    __global float *scratch, long scratch_offset,
+    sizes_t sizes) {
+    dy += dy_offset;
+    if (dy_counts)
+        dy_counts += dy_counts_offset;
+    scratch += scratch_offset;
+    int counting = dy_counts != 0;
+    counts_t tally = { 0 };
+    long plane = (long)sizes.p * sizes.q;
+    long parts = (plane + 16384 - 1) / 16384;
+    long units = (long)sizes.n * sizes.k * parts;
+    long share = max(1L, 16384 / plane);
+    long unit = (long)get_group_id(0) * share;
+    long last = min(unit + share, units);
+    for (; unit < last; ++unit) {
+        long begin = unit / parts * plane + unit % parts * 16384;
+        long end = min(begin + 16384, (unit / parts + 1) * plane);
+        float sum = cast_range(dy, begin, end, counting, &tally);
+        scratch[unit] = sum;
+    }
+    counts_flush(dy_counts, &tally);
+}
+
+static void store_db(__global float *p, long i,
+    float value, float beta) {
+    if (beta != 0.0f) {
+        value += beta * p[i];
+    }
+    p[i] = value;
+}
+
+__kernel
+void cast_bias(
+    __global float *scratch, long scratch_offset,
+    __global float *db, long db_offset,
+    float beta,
+    sizes_t sizes) {
+    scratch += scratch_offset;
+    db += db_offset;
+    int k = (int)get_global_id(0);
+    if (k >= sizes.k)
+        return;
+    long plane = (long)sizes.p * sizes.q;
+    long parts = (plane + 16384 - 1) / 16384;
+    long count = sizes.n * parts;
+    float total = 0.0f;
+    for (long i = 0; i < count;) {
+        float sum = 0.0f;
+        long end = min(count, i + 64);
+        for (; i < end; ++i)
+            sum += scratch[(i / parts * sizes.k + k) * parts + i % parts];
+        total += sum;
+    }
+    store_db(db, k, total, beta);
+}
+/* Step 2: cast of x */
+
+/*
+ * What rounding did to elements of one tensor: a work-item's own sums, then
+ * added to the report. Fields as in clconv_counts.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+typedef struct {
+    uint nonzero, zeroed, subnormal, saturated, nan, inf;
+} counts_t;
+
+/* Adds to a 64-bit count, two uints, low first. */
+static void counts_add(volatile __global uint *count, uint amount)
+{
+    if (amount == 0)
+        return;
+    uint old = atomic_add(count, amount);
+    if (old + amount < old)
+        atomic_inc(count + 1);
+}
+
+/* No report, no work. */
+static void counts_flush(volatile __global uint *counts, counts_t *tally)
+{
+    if (!counts)
+        return;
+    counts_add(counts, tally->nonzero);
+    counts_add(counts + 2, tally->zeroed);
+    counts_add(counts + 4, tally->subnormal);
+    counts_add(counts + 6, tally->saturated);
+    counts_add(counts + 8, tally->nan);
+    counts_add(counts + 10, tally->inf);
+}
+
+/* Classes of an element as five-bit fields, so that one sum over a vector of
+ * up to 16 elements counts all six: nonzero, zeroed, subnormal, saturated,
+ * nan, inf from the lowest. */
+static void counts_take(counts_t *tally, int classes)
+{
+    tally->nonzero += classes & 31;
+    tally->zeroed += classes >> 5 & 31;
+    tally->subnormal += classes >> 10 & 31;
+    tally->saturated += classes >> 15 & 31;
+    tally->nan += classes >> 20 & 31;
+    tally->inf += classes >> 25 & 31;
+}
+
+/*
+ * Sums over the elements of a vector, pairwise, in a fixed order.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+static int isum(int v)
+{
+    return v;
+}
+
+static int isum4(int4 v)
+{
+    int2 two = v.lo + v.hi;
+    return two.lo + two.hi;
+}
+
+static int isum16(int16 v)
+{
+    int8 eight = v.lo + v.hi;
+    return isum4(eight.lo + eight.hi);
+}
+
+static float fsum(float v)
+{
+    return v;
+}
+
+static float fsum4(float4 v)
+{
+    float2 two = v.lo + v.hi;
+    return two.lo + two.hi;
+}
+
+static float fsum16(float16 v)
+{
+    float8 eight = v.lo + v.hi;
+    return fsum4(eight.lo + eight.hi);
+}
+
+static float read_x(__global const half *p, long i) {
+    return vload_half(i, p);
+}
+
+typedef struct {
+    int nonzero, zeroed, subnormal, saturated, nan, inf;
+} seen_t;
+
+static void count(seen_t *seen, float before, float after) {
+    int b = as_int(before) & 0x7fffffff;
+    int a = as_int(after) & 0x7fffffff;
+    int is_nan = b > 0x7f800000;
+    int is_inf = b == 0x7f800000;
+    int nonzero = (b > 0) & (b <= 0x7f800000);
+    int zeroed = nonzero & (a == 0);
+    int subnormal = (a > 0) & (a < 0x38800000);
+    int saturated = (b > 0x477fe000) & (b < 0x7f800000);
+    seen->nonzero += nonzero;
+    seen->zeroed += zeroed;
+    seen->subnormal += subnormal;
+    seen->saturated += saturated;
+    seen->nan += is_nan;
+    seen->inf += is_inf;
+}
+
+static void fold(counts_t *tally, const seen_t *seen) {
+    tally->nonzero += (uint)isum(seen->nonzero);
+    tally->zeroed += (uint)isum(seen->zeroed);
+    tally->subnormal += (uint)isum(seen->subnormal);
+    tally->saturated += (uint)isum(seen->saturated);
+    tally->nan += (uint)isum(seen->nan);
+    tally->inf += (uint)isum(seen->inf);
+}
+
+static float cast(__global const half *in, long i,
+    int counting, seen_t *seen) {
+    float before = read_x(in, i);
+    float after = before;
+    if (counting)
+        count(seen, before, after);
+    return before;
+}
+
+static float16 read_x16(__global const half *p, long i) {
+    return vload_half16(0, p + i);
+}
+
+typedef struct {
+    int16 nonzero, zeroed, subnormal, saturated, nan, inf;
+} seen16_t;
+
+static void count16(seen16_t *seen, float16 before, float16 after) {
+    int16 b = as_int16(before) & 0x7fffffff;
+    int16 a = as_int16(after) & 0x7fffffff;
+    int16 is_nan = b > 0x7f800000;
+    int16 is_inf = b == 0x7f800000;
+    int16 nonzero = (b > 0) & (b <= 0x7f800000);
+    int16 zeroed = nonzero & (a == 0);
+    int16 subnormal = (a > 0) & (a < 0x38800000);
+    int16 saturated = (b > 0x477fe000) & (b < 0x7f800000);
+    seen->nonzero -= nonzero;
+    seen->zeroed -= zeroed;
+    seen->subnormal -= subnormal;
+    seen->saturated -= saturated;
+    seen->nan -= is_nan;
+    seen->inf -= is_inf;
+}
+
+static void fold16(counts_t *tally, const seen16_t *seen) {
+    tally->nonzero += (uint)isum16(seen->nonzero);
+    tally->zeroed += (uint)isum16(seen->zeroed);
+    tally->subnormal += (uint)isum16(seen->subnormal);
+    tally->saturated += (uint)isum16(seen->saturated);
+    tally->nan += (uint)isum16(seen->nan);
+    tally->inf += (uint)isum16(seen->inf);
+}
+
+static float16 cast16(__global const half *in, long i,
+    int counting, seen16_t *seen) {
+    float16 before = read_x16(in, i);
+    float16 after = before;
+    if (counting)
+        count16(seen, before, after);
+    return before;
+}
+
+static float cast_range(__global const half *in,
+    long begin, long end, int counting, counts_t *tally) {
+    long i = begin + get_local_id(0) * 16;
+    seen16_t seen16 = { 0 };
+    float16 sum16 = 0.0f;
+    for (; i + 15 < end; i += 1 * 16)
+        sum16 += cast16(in, i, counting, &seen16);
+    if (counting)
+        fold16(tally, &seen16);
+    i = begin + (end - begin) / 16 * 16 + get_local_id(0);
+    seen_t seen = { 0 };
+    float sum = 0.0f;
+    for (; i + 0 < end; i += 1 * 1)
+        sum += cast(in, i, counting, &seen);
+    if (counting)
+        fold(tally, &seen);
+    return fsum16(sum16) + sum;
+}
+
+__kernel
+void cast_flat(
+    __global const half *x, long x_offset,
+    __global uint *x_counts, long x_counts_offset,
+    long elements) {
+    x += x_offset;
+    if (x_counts)
+        x_counts += x_counts_offset;
+    int counting = x_counts != 0;
+    counts_t tally = { 0 };
+    long begin = (long)get_group_id(0) * 16384;
+    long end = min(begin + 16384, elements);
+    cast_range(x, begin, end, counting, &tally);
+    counts_flush(x_counts, &tally);
+}
+/* Step 3: cast of w */
+
+/*
+ * What rounding did to elements of one tensor: a work-item's own sums, then
+ * added to the report. Fields as in clconv_counts.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+typedef struct {
+    uint nonzero, zeroed, subnormal, saturated, nan, inf;
+} counts_t;
+
+/* Adds to a 64-bit count, two uints, low first. */
+static void counts_add(volatile __global uint *count, uint amount)
+{
+    if (amount == 0)
+        return;
+    uint old = atomic_add(count, amount);
+    if (old + amount < old)
+        atomic_inc(count + 1);
+}
+
+/* No report, no work. */
+static void counts_flush(volatile __global uint *counts, counts_t *tally)
+{
+    if (!counts)
+        return;
+    counts_add(counts, tally->nonzero);
+    counts_add(counts + 2, tally->zeroed);
+    counts_add(counts + 4, tally->subnormal);
+    counts_add(counts + 6, tally->saturated);
+    counts_add(counts + 8, tally->nan);
+    counts_add(counts + 10, tally->inf);
+}
+
+/* Classes of an element as five-bit fields, so that one sum over a vector of
+ * up to 16 elements counts all six: nonzero, zeroed, subnormal, saturated,
+ * nan, inf from the lowest. */
+static void counts_take(counts_t *tally, int classes)
+{
+    tally->nonzero += classes & 31;
+    tally->zeroed += classes >> 5 & 31;
+    tally->subnormal += classes >> 10 & 31;
+    tally->saturated += classes >> 15 & 31;
+    tally->nan += classes >> 20 & 31;
+    tally->inf += classes >> 25 & 31;
+}
+
+/*
+ * Sums over the elements of a vector, pairwise, in a fixed order.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+static int isum(int v)
+{
+    return v;
+}
+
+static int isum4(int4 v)
+{
+    int2 two = v.lo + v.hi;
+    return two.lo + two.hi;
+}
+
+static int isum16(int16 v)
+{
+    int8 eight = v.lo + v.hi;
+    return isum4(eight.lo + eight.hi);
+}
+
+static float fsum(float v)
+{
+    return v;
+}
+
+static float fsum4(float4 v)
+{
+    float2 two = v.lo + v.hi;
+    return two.lo + two.hi;
+}
+
+static float fsum16(float16 v)
+{
+    float8 eight = v.lo + v.hi;
+    return fsum4(eight.lo + eight.hi);
+}
+
+static float read_x(__global const half *p, long i) {
+    return vload_half(i, p);
+}
+
+typedef struct {
+    int nonzero, zeroed, subnormal, saturated, nan, inf;
+} seen_t;
+
+static void count(seen_t *seen, float before, float after) {
+    int b = as_int(before) & 0x7fffffff;
+    int a = as_int(after) & 0x7fffffff;
+    int is_nan = b > 0x7f800000;
+    int is_inf = b == 0x7f800000;
+    int nonzero = (b > 0) & (b <= 0x7f800000);
+    int zeroed = nonzero & (a == 0);
+    int subnormal = (a > 0) & (a < 0x38800000);
+    int saturated = (b > 0x477fe000) & (b < 0x7f800000);
+    seen->nonzero += nonzero;
+    seen->zeroed += zeroed;
+    seen->subnormal += subnormal;
+    seen->saturated += saturated;
+    seen->nan += is_nan;
+    seen->inf += is_inf;
+}
+
+static void fold(counts_t *tally, const seen_t *seen) {
+    tally->nonzero += (uint)isum(seen->nonzero);
+    tally->zeroed += (uint)isum(seen->zeroed);
+    tally->subnormal += (uint)isum(seen->subnormal);
+    tally->saturated += (uint)isum(seen->saturated);
+    tally->nan += (uint)isum(seen->nan);
+    tally->inf += (uint)isum(seen->inf);
+}
+
+static float cast(__global const half *in, long i,
+    int counting, seen_t *seen) {
+    float before = read_x(in, i);
+    float after = before;
+    if (counting)
+        count(seen, before, after);
+    return before;
+}
+
+static float16 read_x16(__global const half *p, long i) {
+    return vload_half16(0, p + i);
+}
+
+typedef struct {
+    int16 nonzero, zeroed, subnormal, saturated, nan, inf;
+} seen16_t;
+
+static void count16(seen16_t *seen, float16 before, float16 after) {
+    int16 b = as_int16(before) & 0x7fffffff;
+    int16 a = as_int16(after) & 0x7fffffff;
+    int16 is_nan = b > 0x7f800000;
+    int16 is_inf = b == 0x7f800000;
+    int16 nonzero = (b > 0) & (b <= 0x7f800000);
+    int16 zeroed = nonzero & (a == 0);
+    int16 subnormal = (a > 0) & (a < 0x38800000);
+    int16 saturated = (b > 0x477fe000) & (b < 0x7f800000);
+    seen->nonzero -= nonzero;
+    seen->zeroed -= zeroed;
+    seen->subnormal -= subnormal;
+    seen->saturated -= saturated;
+    seen->nan -= is_nan;
+    seen->inf -= is_inf;
+}
+
+static void fold16(counts_t *tally, const seen16_t *seen) {
+    tally->nonzero += (uint)isum16(seen->nonzero);
+    tally->zeroed += (uint)isum16(seen->zeroed);
+    tally->subnormal += (uint)isum16(seen->subnormal);
+    tally->saturated += (uint)isum16(seen->saturated);
+    tally->nan += (uint)isum16(seen->nan);
+    tally->inf += (uint)isum16(seen->inf);
+}
+
+static float16 cast16(__global const half *in, long i,
+    int counting, seen16_t *seen) {
+    float16 before = read_x16(in, i);
+    float16 after = before;
+    if (counting)
+        count16(seen, before, after);
+    return before;
+}
+
+static float cast_range(__global const half *in,
+    long begin, long end, int counting, counts_t *tally) {
+    long i = begin + get_local_id(0) * 16;
+    seen16_t seen16 = { 0 };
+    float16 sum16 = 0.0f;
+    for (; i + 15 < end; i += 1 * 16)
+        sum16 += cast16(in, i, counting, &seen16);
+    if (counting)
+        fold16(tally, &seen16);
+    i = begin + (end - begin) / 16 * 16 + get_local_id(0);
+    seen_t seen = { 0 };
+    float sum = 0.0f;
+    for (; i + 0 < end; i += 1 * 1)
+        sum += cast(in, i, counting, &seen);
+    if (counting)
+        fold(tally, &seen);
+    return fsum16(sum16) + sum;
+}
+
+__kernel
+void cast_flat(
+    __global const half *x, long x_offset,
+    __global uint *x_counts, long x_counts_offset,
+    long elements) {
+    x += x_offset;
+    if (x_counts)
+        x_counts += x_counts_offset;
+    int counting = x_counts != 0;
+    counts_t tally = { 0 };
+    long begin = (long)get_group_id(0) * 16384;
+    long end = min(begin + 16384, elements);
+    cast_range(x, begin, end, counting, &tally);
+    counts_flush(x_counts, &tally);
+}
