@@ -353,7 +353,8 @@ CLCONV_API clconv_status clconv_enqueue_backward(
 /* ---- Report: what the casts did, counted on the device ---------------- */
 
 /* Elements of one tensor. A cast tensor counts what its cast did; a tensor
- * that is fp16 already, or is not cast, counts what it holds. */
+ * that is fp16 already counts what it holds; an fp32 tensor that is not cast
+ * counts nonzero, nan and inf, the rest stays 0. */
 typedef struct clconv_counts {
     uint64_t nonzero;   /* neither 0 nor NaN before rounding */
     uint64_t zeroed;    /* of those, 0 after rounding: lost */

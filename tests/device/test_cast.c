@@ -166,15 +166,9 @@ Test(cast, a_separate_cast_overflows_to_infinity_where_asked)
     check_rounding("_inf", separate, 10);
 }
 
-Test(cast, a_fused_cast_overflows_to_infinity_where_asked)
-{
-    check_rounding("_inf", fused, 10);
-}
-
 Test(cast, other_scales_round_as_well)
 {
-    check_rounding("_scale0", fused, 0);
-    check_rounding("_scale-3", separate, -3);
+    check_rounding("_scale-3", fused, -3);
 }
 
 /* ---- Counts ----------------------------------------------------------- */
@@ -252,40 +246,33 @@ static void check_counts(const char *problem, const char *plan, unsigned ops)
     free(w);
 }
 
-static const char tiny_chunks[] =
-    "cast:vec=16,lws=1,chunk=4096;bwd_data_generic;bwd_weight_generic";
 static const char work_groups[] =
     "cast:vec=4,lws=64,chunk=4096;bwd_data_generic;bwd_weight_generic";
 static const char scalars[] =
-    "cast:vec=1,lws=256,chunk=16384;bwd_data_generic;bwd_weight_generic";
+    "cast:vec=1,lws=256,chunk=4096;bwd_data_generic;bwd_weight_generic";
 
 Test(cast, counts_are_exact)
 {
     const char *problems[] = {"n3c5h23w19k7r3s3p1", "n3c5h23w19k7r3s3p1_nhwc",
                               "n2c3h5w7k21r1s1", "n2c3h5w7k21r1s1_nhwc"};
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 4; ++i)
         check_counts(problems[i], separate, CLCONV_OP_BACKWARD);
-        check_counts(problems[i], fused, CLCONV_OP_BACKWARD);
-    }
+    check_counts(problems[0], fused, CLCONV_OP_BACKWARD);
 }
 
 Test(cast, counts_are_exact_without_dbias_and_for_every_variant)
 {
     const char *problems[] = {"n3c5h91w47k7r1s1", "n3c5h91w47k7r1s1_nhwc"};
     for (int i = 0; i < 2; ++i) {
-        check_counts(problems[i], tiny_chunks, CLCONV_OP_DW | CLCONV_OP_DX);
-        check_counts(problems[i], tiny_chunks, CLCONV_OP_BACKWARD);
-        check_counts(problems[i], work_groups, CLCONV_OP_BACKWARD);
-        check_counts(problems[i], scalars, CLCONV_OP_BACKWARD);
+        check_counts(problems[i], separate, CLCONV_OP_DW | CLCONV_OP_DX);
+        check_counts(problems[i], work_groups, CLCONV_OP_DW | CLCONV_OP_DB);
+        check_counts(problems[i], scalars, CLCONV_OP_DB);
     }
 }
 
 Test(cast, counts_of_what_is_not_cast)
 {
     check_counts("n3c5h23w19k7r3s3p1_fp32", separate, CLCONV_OP_BACKWARD);
-    check_counts("n3c5h23w19k7r3s3p1_nhwc_fp32", separate, CLCONV_OP_DW);
-    check_counts("n3c5h23w19k7r3s3p1_x16_w16_dy16", separate,
-                 CLCONV_OP_BACKWARD);
     check_counts("n3c5h23w19k7r3s3p1_nhwc_x16_w16_dy16_inf", separate,
                  CLCONV_OP_BACKWARD);
 }
@@ -343,8 +330,8 @@ Test(cast, dbias_of_a_million_small_elements_is_as_good_as_fp32)
 
 Test(cast, dbias_by_every_variant)
 {
-    const char *plans[] = {tiny_chunks, work_groups, scalars};
-    for (int i = 0; i < 3; ++i) {
+    const char *plans[] = {work_groups, scalars};
+    for (int i = 0; i < 2; ++i) {
         check_bias("n3c1h91w47k19r1s1", plans[i], -2);
         check_bias("n3c1h91w47k19r1s1_nhwc", plans[i], -2);
     }

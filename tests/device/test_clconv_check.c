@@ -14,12 +14,15 @@
 
 static program_result result;
 
-/* Status and last line of one run on PROBLEM with two more arguments. */
+/* Status and last line of one run on PROBLEM in both layouts and maths, with
+ * two more arguments, which may say otherwise. */
 static void check(const char *option, const char *value, int status,
                   const char *last_line)
 {
     const char *argv[] = {CLCONV_CHECK, "--problem", PROBLEM,
-                          option,       value,       NULL};
+                          "--layout",   "both",      "--math",
+                          "both",       option,      value,
+                          NULL};
     size_t length, expected = strlen(last_line);
 
     program_run(argv, &result);
@@ -45,6 +48,18 @@ Test(clconv_check, counts_one_layout_and_one_math)
 {
     check("--layout", "nhwc", 0, "2 passed, 0 failed, 0 skipped\n");
     check("--math", "fp32", 0, "2 passed, 0 failed, 0 skipped\n");
+}
+
+/* So that the replay line of clconv_plan_explain() does what it says. */
+Test(clconv_check, takes_layout_and_math_from_a_problem_string)
+{
+    const char *argv[] = {CLCONV_CHECK, "--problem", PROBLEM "_nhwc_fp32",
+                          "--verbose", NULL};
+
+    program_run(argv, &result);
+    cr_assert_eq(result.status, 0, "%s%s", result.out, result.err);
+    cr_assert(says("passed " PROBLEM "_nhwc_fp32 "), "%s", result.out);
+    cr_assert(says("\n1 passed, 0 failed, 0 skipped\n"), "%s", result.out);
 }
 
 /* Tiny gradients are lost without a scale: dW and dX are found wrong in both

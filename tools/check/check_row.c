@@ -57,13 +57,19 @@ static void add_check(row *r, clconv_layout layout, clconv_math math)
                           .offset = 16}};
 }
 
+/* An option's bits, else the one that a whole description has, else both. */
+static unsigned bits_of(unsigned given, const case_row *from, unsigned own)
+{
+    if (given)
+        return given;
+    return from->is_whole ? 1U << own : 3U;
+}
+
 static void add_checks(row *r)
 {
-    const check_options *o = r->options;
-
     for (unsigned layout = 0; layout < 2; ++layout) {
         for (unsigned math = 0; math < 2; ++math) {
-            if ((o->layouts & (1U << layout)) && (o->maths & (1U << math)))
+            if ((r->layouts & (1U << layout)) && (r->maths & (1U << math)))
                 add_check(r, (clconv_layout)layout, (clconv_math)math);
         }
     }
@@ -202,6 +208,8 @@ bool check_row(const check_options *options, runner *library, reference *ref,
              .runner = library,
              .ref = ref,
              .name = from->name,
+             .layouts = bits_of(options->layouts, from, from->desc.layout),
+             .maths = bits_of(options->maths, from, from->desc.math),
              .seed = row_seed(from->name, options->seed)};
     clconv_desc desc = from->desc;
     bool ok;

@@ -57,19 +57,14 @@ clconv_counts counts_of_output(const double *values, size_t n)
     return counts;
 }
 
-clconv_counts counts_defined_for_fp32(clconv_counts counts)
-{
-    counts.subnormal = 0;
-    counts.saturated = 0;
-    return counts;
-}
-
 clconv_counts counts_of_fp32(const float *values, size_t n)
 {
     clconv_counts counts = counts_of_cast(values, n, 0);
 
     counts.zeroed = 0;
-    return counts_defined_for_fp32(counts);
+    counts.subnormal = 0;
+    counts.saturated = 0;
+    return counts;
 }
 
 const char *counts_difference(const clconv_counts *got,

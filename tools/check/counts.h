@@ -23,16 +23,12 @@ clconv_counts counts_of_cast(const float *values, size_t count, int scale_log2);
 /* The same for an output's values before rounding. */
 clconv_counts counts_of_output(const double *values, size_t count);
 
-/* Of values that stay fp32, where zeroed counts nothing; their subnormal and
- * saturated are not defined and returned as 0. */
+/* Of values that stay fp32: zeroed, subnormal and saturated are 0. */
 clconv_counts counts_of_fp32(const float *values, size_t count);
 
 /* The name of a field that differs, or NULL; with its two numbers. */
 const char *counts_difference(const clconv_counts *got,
                               const clconv_counts *expected, double *got_count,
                               double *expected_count);
-
-/* Leaves out what counts_of_fp32() leaves out. */
-clconv_counts counts_defined_for_fp32(clconv_counts counts);
 
 #endif

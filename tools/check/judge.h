@@ -35,7 +35,7 @@ typedef struct verdict {
 typedef struct expected {
     size_t count;
     double *value;
-    double *spread; /* NULL in data for exact comparison */
+    double *spread; /* 0 in data for exact comparison */
     double *flush;
     size_t flush_block, flush_span;
 } expected;

@@ -256,7 +256,7 @@ static bool judge_ties(row *r, clconv_math math)
 bool judgement_extremes(row *r, const dataset *normal)
 {
     for (unsigned math = CLCONV_MIXED; math <= CLCONV_FP32; ++math) {
-        if (!(r->options->maths & (1U << math)))
+        if (!(r->maths & (1U << math)))
             continue;
         if (!judge_extremes(r, normal, (clconv_math)math) ||
             !judge_ties(r, (clconv_math)math))

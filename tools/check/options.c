@@ -20,13 +20,13 @@ static const char usage[] =
     "check; the last line is \"N passed, N failed, N skipped\".\n"
     "\n"
     "  --cases FILE.csv       convolutions, one a line (may be repeated)\n"
-    "  --problem STRING       one more, such as n2c8h9w9k16r3s3p1; only its\n"
-    "                         sizes count (may be repeated)\n"
+    "  --problem STRING       one more, such as n2c8h9w9k16r3s3p1_nhwc (may be\n"
+    "                         repeated); its sizes, layout and math count\n"
     "  --filter TEXT          only rows whose name contains TEXT\n"
     "  --batch N              images, instead of what the row says\n"
     "  --max-gflop X          skip rows with more 1e9 operations a gradient\n"
-    "  --layout nchw|nhwc|both     default both\n"
-    "  --math mixed|fp32|both      default both\n"
+    "  --layout nchw|nhwc|both     default: a file's rows in both\n"
+    "  --math mixed|fp32|both      default: a file's rows in both\n"
     "  --judgements LIST      of integers,random,tiny,edges; default all\n"
     "  --scale-log2 K         exponent of the cast of dY, default 10; tiny\n"
     "                         gradients must fail at 0\n"
@@ -112,6 +112,7 @@ static bool add_problem(const char *text, case_list *cases)
         message_error("out of memory");
         return false;
     }
+    cases->items[cases->count - 1].is_whole = true;
     return true;
 }
 
@@ -230,8 +231,6 @@ options_result options_read(int argc, char **argv, check_options *out)
     int code;
 
     *out = (check_options){.max_gflop = INFINITY,
-                           .layouts = 3,
-                           .maths = 3,
                            .judgements = JUDGEMENT_ALL,
                            .seed = 1,
                            .scale_log2 = CLCONV_SCALE_LOG2_DEFAULT};

@@ -24,8 +24,8 @@ typedef struct check_options {
     case_list cases;  /* of all files and problems */
     int64_t batch;    /* 0: as the case says */
     double max_gflop; /* of one gradient */
-    unsigned layouts; /* bit 1 << clconv_layout */
-    unsigned maths;   /* bit 1 << clconv_math */
+    unsigned layouts; /* bit 1 << clconv_layout; 0: not given */
+    unsigned maths;   /* bit 1 << clconv_math; 0: not given */
     unsigned judgements;
     int scale_log2;
     uint64_t seed;

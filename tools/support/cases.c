@@ -221,7 +221,7 @@ static bool add_field_copy(case_list *list, field name, const clconv_desc *desc)
     }
     memcpy(copy, name.text, name.length);
     copy[name.length] = '\0';
-    grown[list->count++] = (case_row){copy, *desc};
+    grown[list->count++] = (case_row){.name = copy, .desc = *desc};
     return true;
 }
 

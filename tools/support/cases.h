@@ -28,6 +28,7 @@
 typedef struct case_row {
     char *name;
     clconv_desc desc; /* defaults where the file says nothing */
+    bool is_whole;    /* desc also says the layout and the arithmetic */
 } case_row;
 
 typedef struct case_list {
