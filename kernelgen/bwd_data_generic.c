@@ -415,7 +415,8 @@ static void emit_tile(clconv_emit *e, const clconv_task *t, int tile,
     clconv_emit_open(e, "    place_t at)");
     clconv_emit_line(e, "long first_k = at.group * sizes.group_k;");
     clconv_emit_line(e, "long dy_end = sizes.n * sizes.dy_image;");
-    clconv_emit_line(e, "long w_end = sizes.k * sizes.w_image;");
+    if (!nchw && vec > 1)
+        clconv_emit_line(e, "long w_end = sizes.k * sizes.w_image;");
     if (nchw)
         clconv_emit_line(e, "$int lanes = $lanes;");
     clconv_emit_line(e, "$float total[$tile];");
@@ -497,8 +498,10 @@ static void emit(clconv_emit *e, const clconv_task *t)
     if (prepares(t))
         emit_weights(e, t);
     clconv_generic_emit_window(e, t, CLCONV_DY, vec);
-    if (!prepares(t))
+    if (!nchw && vec > 1)
         clconv_generic_emit_window(e, t, CLCONV_W, vec);
+    else if (!prepares(t))
+        clconv_operand_emit_load(e, t, CLCONV_W, 1);
     clconv_output_emit_put(e, t->problem, CLCONV_DX, vec);
     emit_place_type(e);
     if (nchw && tile > 1)

@@ -18,30 +18,50 @@ void clconv_generic_set_lanes(clconv_emit *e, int width)
                                    : "0");
 }
 
-void clconv_generic_emit_window(clconv_emit *e, const clconv_task *t,
-                                clconv_tensor tensor, int width)
+/* The vector at an end of the tensor, element by element. Not inlined: it is
+ * rare, long once unrolled, and called from many places. */
+static void emit_edge(clconv_emit *e)
 {
-    clconv_operand_emit_load(e, t, tensor, 1);
-    clconv_emit_open(e,
-                     "static float window_$tensor(__global const $stored *p, "
-                     "long i, long end)");
-    clconv_emit_line(e,
-                     "return i >= 0 && i < end ? load_$tensor(p, i) : 0.0f;");
-    clconv_emit_close(e);
-    clconv_emit_blank(e);
-    if (width == 1)
-        return;
-    clconv_operand_emit_load(e, t, tensor, width);
-    clconv_emit_open(e, "static float16 window_${tensor}16("
-                        "__global const $stored *p, long i, long end)");
-    clconv_emit_line(e, "if (i >= 0 && i + 16 <= end)");
-    clconv_emit_line(e, "    return load_${tensor}16(p, i);");
+    clconv_emit_line(e, "__attribute__((noinline))");
+    clconv_emit_line(e, "static float16 edge_${tensor}16("
+                        "__global const $stored *p, long i,");
+    clconv_emit_open(e, "    long end)");
     clconv_emit_line(e, "float v[16];");
     clconv_emit_line(e, "for (int lane = 0; lane < 16; ++lane)");
     clconv_emit_line(e, "    v[lane] = window_$tensor(p, i + lane, end);");
     clconv_emit_line(e, "return vload16(0, v);");
     clconv_emit_close(e);
     clconv_emit_blank(e);
+}
+
+static void emit_window16(clconv_emit *e)
+{
+    clconv_emit_line(e, "static float16 window_${tensor}16("
+                        "__global const $stored *p, long i,");
+    clconv_emit_open(e, "    long end)");
+    clconv_emit_line(e, "if (i >= 0 && i + 16 <= end)");
+    clconv_emit_line(e, "    return load_${tensor}16(p, i);");
+    clconv_emit_line(e, "return edge_${tensor}16(p, i, end);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+void clconv_generic_emit_window(clconv_emit *e, const clconv_task *t,
+                                clconv_tensor tensor, int width)
+{
+    clconv_operand_emit_load(e, t, tensor, 1);
+    clconv_emit_line(e, "static float window_$tensor("
+                        "__global const $stored *p, long i,");
+    clconv_emit_open(e, "    long end)");
+    clconv_emit_line(e, "return i >= 0 && i < end ? load_$tensor(p, i) "
+                        ": 0.0f;");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+    if (width == 1)
+        return;
+    clconv_operand_emit_load(e, t, tensor, width);
+    emit_edge(e);
+    emit_window16(e);
 }
 
 void clconv_generic_emit_place(clconv_emit *e, const char *name,

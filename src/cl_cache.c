@@ -1,6 +1,7 @@
 /*
  * A binary is stored as soon as its program is built, but where the driver
- * compiles at the first launch only after one, see cl_query.h.
+ * compiles at the first launch only after one, see cl_query.h, and there only
+ * if that was asked for.
  *
  * One lock covers look-up and build, so that threads which ask for the same
  * source at the same time compile it once. Programs live as long as the
@@ -32,7 +33,8 @@ struct clconv_cache {
     cl_device_id device;
     clconv_log log;
     char *prefix;        /* of every key: versions, device, driver */
-    bool late;           /* a binary is asked for after a launch only */
+    bool late;           /* a binary is asked for after a launch only ... */
+    bool costly;         /* ... and even then is worth its price */
     clconv_store *store; /* NULL: memory only */
     clconv_mutex *mutex; /* guards what follows, and the store */
     entry *entries;
@@ -67,8 +69,8 @@ static char *make_prefix(cl_device_id device)
 }
 
 clconv_status clconv_cache_new(cl_context context, cl_device_id device,
-                               const char *dir, const clconv_log *log,
-                               clconv_cache **out)
+                               const char *dir, clconv_cache_policy policy,
+                               const clconv_log *log, clconv_cache **out)
 {
     clconv_cache *c = calloc(1, sizeof *c);
     if (!c)
@@ -80,6 +82,7 @@ clconv_status clconv_cache_new(cl_context context, cl_device_id device,
     c->log = *log;
     c->prefix = make_prefix(device);
     c->late = clconv_query_compiles_late(device);
+    c->costly = policy == CLCONV_CACHE_ALL;
     c->mutex = clconv_mutex_new();
     if (!c->prefix || !c->mutex) {
         clconv_cache_free(c);
@@ -189,7 +192,7 @@ static void save(clconv_cache *c, entry *e)
 
 void clconv_cache_refresh(clconv_cache *c, cl_program program)
 {
-    if (!c->store)
+    if (!c->store || (c->late && !c->costly))
         return;
     clconv_mutex_lock(c->mutex);
     for (entry *e = c->entries; e; e = e->next)

@@ -19,10 +19,11 @@ typedef enum clconv_origin {
     CLCONV_ORIGIN_BUILT
 } clconv_origin;
 
-/* Retains context and device, copies the log. dir NULL: memory only. */
+/* Retains context and device, copies the log. dir NULL: memory only; policy
+ * says which programs are written there. */
 clconv_status clconv_cache_new(cl_context context, cl_device_id device,
-                               const char *dir, const clconv_log *log,
-                               clconv_cache **out);
+                               const char *dir, clconv_cache_policy policy,
+                               const clconv_log *log, clconv_cache **out);
 void clconv_cache_free(clconv_cache *c); /* NULL: no-op */
 
 /*

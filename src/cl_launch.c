@@ -178,6 +178,7 @@ typedef struct binder {
     const clconv_steps *steps;
     const clconv_step *step;
     const clconv_call *call;
+    const clconv_pass *pass;
     clconv_problem problem; /* of this call */
     cl_kernel kernel;
     cl_uint next;
@@ -270,6 +271,10 @@ static void bind_arg(binder *b, const clconv_arg *arg)
     case CLCONV_ARG_SIZES:
         bind_sizes(b);
         break;
+    case CLCONV_ARG_SHAPE:
+        bind_value(b, (size_t)b->pass->shape_count * sizeof *b->pass->shape,
+                   b->pass->shape);
+        break;
     }
 }
 
@@ -280,6 +285,7 @@ static clconv_status bind_job(const clconv_launch *l, const clconv_call *call,
         .steps = l->steps,
         .step = &l->steps->step[j->step],
         .call = call,
+        .pass = &j->pass,
         .problem = clconv_call_problem(l->steps, call->batch),
         .kernel = j->kernel,
     };

@@ -79,10 +79,20 @@ static clconv_status fill(clconv_context *c,
     if (status != CLCONV_OK)
         return status;
     char *dir = clconv_store_find_dir(options->cache_dir, &c->log);
-    status = clconv_cache_new(c->cl_ctx, c->cl_device, dir, &c->log,
-                              &c->cache);
+    status = clconv_cache_new(c->cl_ctx, c->cl_device, dir,
+                              options->cache_policy, &c->log, &c->cache);
     free(dir);
     return status;
+}
+
+static clconv_status check_policy(clconv_cache_policy policy)
+{
+    if (policy == CLCONV_CACHE_CHEAP || policy == CLCONV_CACHE_ALL)
+        return CLCONV_OK;
+    return clconv_fail(CLCONV_INVALID_ARGUMENT,
+                       "options.cache_policy is %d; it must be a "
+                       "clconv_cache_policy",
+                       (int)policy);
 }
 
 /* ---- The object -------------------------------------------------------- */
@@ -95,6 +105,8 @@ clconv_status clconv_context_create(cl_context cl_ctx, cl_device_id device,
         return clconv_fail(CLCONV_INVALID_ARGUMENT, "out is NULL");
     clconv_context_options o;
     clconv_status status = read_options(options, &o);
+    if (status == CLCONV_OK)
+        status = check_policy(o.cache_policy);
     if (status != CLCONV_OK)
         return status;
     clconv_context *c = calloc(1, sizeof *c);

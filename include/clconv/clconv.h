@@ -210,6 +210,16 @@ typedef enum clconv_log_level {
 typedef void (*clconv_log_fn)(clconv_log_level level, const char *message,
                               void *user);
 
+/* Which compiled programs go to disk. */
+typedef enum clconv_cache_policy {
+    /* All, but where the driver has a disk cache of its own and compiles a
+     * second time to hand out a binary (PoCL: it would double a cold start). */
+    CLCONV_CACHE_CHEAP = 0,
+    /* Those too, when the last plan that launched them is released: for
+     * processes that shall start without the driver's cache. */
+    CLCONV_CACHE_ALL = 1
+} clconv_cache_policy;
+
 typedef struct clconv_context_options {
     size_t struct_size; /* set by clconv_context_options_init() */
     clconv_log_fn log;  /* NULL: no log */
@@ -221,6 +231,7 @@ typedef struct clconv_context_options {
     /* For tests: act as if the device had this matrix unit and compute its
      * products in plain OpenCL C, such as "mma_m16n8k16". NULL: none. */
     const char *emulate_unit;
+    clconv_cache_policy cache_policy; /* default CLCONV_CACHE_CHEAP */
 } clconv_context_options;
 
 CLCONV_API void clconv_context_options_init(clconv_context_options *options);

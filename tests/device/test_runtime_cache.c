@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cache_dir.h"
+#include "cl_query.h"
 #include "objects.h"
 #include "rig.h"
 #include "store.h"
@@ -39,6 +40,7 @@ static clconv_context_options options_for(const char *path)
     clconv_context_options options;
     clconv_context_options_init(&options);
     options.cache_dir = path;
+    options.cache_policy = CLCONV_CACHE_ALL;
     options.log = cache_log_write;
     options.log_user = &warnings;
     return options;
@@ -113,6 +115,36 @@ Test(runtime_cache, explain_tells_where_a_program_came_from)
     cr_assert_not_null(strstr(rig_explain(r.plan, "step 1"), "program built"),
                        "%s", rig_explain(r.plan, "step 1"));
     rig_close(&r);
+}
+
+/* Where a binary costs a second compilation, none is stored unasked. */
+Test(runtime_cache, by_default_only_cheap_binaries_are_stored)
+{
+    rig r;
+    clconv_context_options options = options_for(dir.path);
+    options.cache_policy = CLCONV_CACHE_CHEAP;
+    rig_open(&r, HOST_IN_ORDER, problem, &options);
+    rig_run(&r);
+    bool late = clconv_query_compiles_late(r.host.device);
+    int builds = clconv_cache_builds(r.context->cache);
+    rig_close(&r);
+    cr_assert_gt(builds, 0);
+    cr_assert_eq(cache_dir_count(&dir), late ? 0 : builds);
+}
+
+Test(runtime_cache, a_cache_policy_that_is_none_is_refused)
+{
+    host h;
+    clconv_context *context = NULL;
+    clconv_context_options options = options_for(dir.path);
+    options.cache_policy = (clconv_cache_policy)2;
+    cr_assert_eq(host_open(getenv("CLCONV_DEVICE"), HOST_IN_ORDER, &h),
+                 HOST_OK);
+    cr_assert_eq(clconv_context_create(h.context, h.device, &options, &context),
+                 CLCONV_INVALID_ARGUMENT);
+    cr_assert_not_null(strstr(clconv_last_error(), "options.cache_policy"));
+    cr_assert_null(context);
+    host_close(&h);
 }
 
 Test(runtime_cache, an_empty_directory_name_keeps_programs_in_memory_only)

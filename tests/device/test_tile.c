@@ -177,12 +177,12 @@ Test(tile, fp16_tensors_are_exact)
 Test(tile, values_do_not_change_what_is_computed)
 {
     static const char *const plans[] = {
-        "bwd_data_tile:tile_c=14,tile_w=2,unroll=row,span=4;"
+        "bwd_data_tile:tile_c=14,tile_w=2,unroll=none,span=4;"
         "bwd_weight_tile:tile_k=1,tile_c=8,segment=24,split_k=2",
-        "bwd_data_tile:tile_c=4,tile_w=6,unroll=none;"
+        "bwd_data_tile:tile_c=4,tile_w=6,unroll=none,shape=baked;"
         "bwd_weight_tile:tile_k=8,tile_c=3,split_k=64",
         "bwd_data_tile:tile_c=5,tile_w=1,unroll=filter,span=64,cast=separate;"
-        "bwd_weight_tile:tile_k=6,tile_c=4,split_k=4,cast=separate",
+        "bwd_weight_tile:tile_k=6,tile_c=4,split_k=4,cast=separate,shape=baked",
     };
     skip_unless_cpu();
     for (size_t i = 0; i < COUNT(plans); ++i)

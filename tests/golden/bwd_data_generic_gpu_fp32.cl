@@ -37,16 +37,13 @@ static float load_dy(__global const float *p, long i) {
     return p[i];
 }
 
-static float window_dy(__global const float *p, long i, long end) {
+static float window_dy(__global const float *p, long i,
+    long end) {
     return i >= 0 && i < end ? load_dy(p, i) : 0.0f;
 }
 
 static float load_w(__global const float *p, long i) {
     return p[i];
-}
-
-static float window_w(__global const float *p, long i, long end) {
-    return i >= 0 && i < end ? load_w(p, i) : 0.0f;
 }
 
 static void store_dx(__global float *p, long i,
@@ -72,7 +69,6 @@ static void tile1(__global const float *dy, __global const float *w,
     place_t at) {
     long first_k = at.group * sizes.group_k;
     long dy_end = sizes.n * sizes.dy_image;
-    long w_end = sizes.k * sizes.w_image;
     int lanes = 0;
     float total[1];
     #pragma unroll
@@ -126,7 +122,6 @@ static void tile4(__global const float *dy, __global const float *w,
     place_t at) {
     long first_k = at.group * sizes.group_k;
     long dy_end = sizes.n * sizes.dy_image;
-    long w_end = sizes.k * sizes.w_image;
     int lanes = 0;
     float total[4];
     #pragma unroll

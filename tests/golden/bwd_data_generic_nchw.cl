@@ -76,7 +76,8 @@ static float load_dy(__global const half *p, long i) {
     return vload_half(i, p);
 }
 
-static float window_dy(__global const half *p, long i, long end) {
+static float window_dy(__global const half *p, long i,
+    long end) {
     return i >= 0 && i < end ? load_dy(p, i) : 0.0f;
 }
 
@@ -84,13 +85,20 @@ static float16 load_dy16(__global const half *p, long i) {
     return vload_half16(0, p + i);
 }
 
-static float16 window_dy16(__global const half *p, long i, long end) {
-    if (i >= 0 && i + 16 <= end)
-        return load_dy16(p, i);
+__attribute__((noinline))
+static float16 edge_dy16(__global const half *p, long i,
+    long end) {
     float v[16];
     for (int lane = 0; lane < 16; ++lane)
         v[lane] = window_dy(p, i + lane, end);
     return vload16(0, v);
+}
+
+static float16 window_dy16(__global const half *p, long i,
+    long end) {
+    if (i >= 0 && i + 16 <= end)
+        return load_dy16(p, i);
+    return edge_dy16(p, i, end);
 }
 
 static void store_dx(__global float *p, long i,
@@ -133,7 +141,6 @@ static void tile1(__global const half *dy, __global const float *w,
     place_t at) {
     long first_k = at.group * sizes.group_k;
     long dy_end = sizes.n * sizes.dy_image;
-    long w_end = sizes.k * sizes.w_image;
     int16 lanes = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     float16 total[1];
     #pragma unroll
@@ -198,7 +205,6 @@ static void tile8(__global const half *dy, __global const float *w,
     place_t at) {
     long first_k = at.group * sizes.group_k;
     long dy_end = sizes.n * sizes.dy_image;
-    long w_end = sizes.k * sizes.w_image;
     int16 lanes = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     float16 total[8];
     #pragma unroll

@@ -49,7 +49,8 @@ static float load_dy(__global const float *p, long i) {
     return round_dy(p[i]);
 }
 
-static float window_dy(__global const float *p, long i, long end) {
+static float window_dy(__global const float *p, long i,
+    long end) {
     return i >= 0 && i < end ? load_dy(p, i) : 0.0f;
 }
 
@@ -69,13 +70,20 @@ static float16 load_dy16(__global const float *p, long i) {
     return round_dy16(vload16(0, p + i));
 }
 
-static float16 window_dy16(__global const float *p, long i, long end) {
-    if (i >= 0 && i + 16 <= end)
-        return load_dy16(p, i);
+__attribute__((noinline))
+static float16 edge_dy16(__global const float *p, long i,
+    long end) {
     float v[16];
     for (int lane = 0; lane < 16; ++lane)
         v[lane] = window_dy(p, i + lane, end);
     return vload16(0, v);
+}
+
+static float16 window_dy16(__global const float *p, long i,
+    long end) {
+    if (i >= 0 && i + 16 <= end)
+        return load_dy16(p, i);
+    return edge_dy16(p, i, end);
 }
 
 static float round_w(float v) {
@@ -94,7 +102,8 @@ static float load_w(__global const float *p, long i) {
     return round_w(p[i]);
 }
 
-static float window_w(__global const float *p, long i, long end) {
+static float window_w(__global const float *p, long i,
+    long end) {
     return i >= 0 && i < end ? load_w(p, i) : 0.0f;
 }
 
@@ -114,13 +123,20 @@ static float16 load_w16(__global const float *p, long i) {
     return round_w16(vload16(0, p + i));
 }
 
-static float16 window_w16(__global const float *p, long i, long end) {
-    if (i >= 0 && i + 16 <= end)
-        return load_w16(p, i);
+__attribute__((noinline))
+static float16 edge_w16(__global const float *p, long i,
+    long end) {
     float v[16];
     for (int lane = 0; lane < 16; ++lane)
         v[lane] = window_w(p, i + lane, end);
     return vload16(0, v);
+}
+
+static float16 window_w16(__global const float *p, long i,
+    long end) {
+    if (i >= 0 && i + 16 <= end)
+        return load_w16(p, i);
+    return edge_w16(p, i, end);
 }
 
 static float round_dx(float v) {

@@ -76,7 +76,8 @@ static float load_dy(__global const float *p, long i) {
     return p[i];
 }
 
-static float window_dy(__global const float *p, long i, long end) {
+static float window_dy(__global const float *p, long i,
+    long end) {
     return i >= 0 && i < end ? load_dy(p, i) : 0.0f;
 }
 
@@ -84,7 +85,8 @@ static float load_x(__global const float *p, long i) {
     return p[i];
 }
 
-static float window_x(__global const float *p, long i, long end) {
+static float window_x(__global const float *p, long i,
+    long end) {
     return i >= 0 && i < end ? load_x(p, i) : 0.0f;
 }
 

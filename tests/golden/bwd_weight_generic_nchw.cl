@@ -76,7 +76,8 @@ static float load_dy(__global const half *p, long i) {
     return vload_half(i, p);
 }
 
-static float window_dy(__global const half *p, long i, long end) {
+static float window_dy(__global const half *p, long i,
+    long end) {
     return i >= 0 && i < end ? load_dy(p, i) : 0.0f;
 }
 
@@ -84,20 +85,28 @@ static float16 load_dy16(__global const half *p, long i) {
     return vload_half16(0, p + i);
 }
 
-static float16 window_dy16(__global const half *p, long i, long end) {
-    if (i >= 0 && i + 16 <= end)
-        return load_dy16(p, i);
+__attribute__((noinline))
+static float16 edge_dy16(__global const half *p, long i,
+    long end) {
     float v[16];
     for (int lane = 0; lane < 16; ++lane)
         v[lane] = window_dy(p, i + lane, end);
     return vload16(0, v);
 }
 
+static float16 window_dy16(__global const half *p, long i,
+    long end) {
+    if (i >= 0 && i + 16 <= end)
+        return load_dy16(p, i);
+    return edge_dy16(p, i, end);
+}
+
 static float load_x(__global const half *p, long i) {
     return vload_half(i, p);
 }
 
-static float window_x(__global const half *p, long i, long end) {
+static float window_x(__global const half *p, long i,
+    long end) {
     return i >= 0 && i < end ? load_x(p, i) : 0.0f;
 }
 
@@ -105,13 +114,20 @@ static float16 load_x16(__global const half *p, long i) {
     return vload_half16(0, p + i);
 }
 
-static float16 window_x16(__global const half *p, long i, long end) {
-    if (i >= 0 && i + 16 <= end)
-        return load_x16(p, i);
+__attribute__((noinline))
+static float16 edge_x16(__global const half *p, long i,
+    long end) {
     float v[16];
     for (int lane = 0; lane < 16; ++lane)
         v[lane] = window_x(p, i + lane, end);
     return vload16(0, v);
+}
+
+static float16 window_x16(__global const half *p, long i,
+    long end) {
+    if (i >= 0 && i + 16 <= end)
+        return load_x16(p, i);
+    return edge_x16(p, i, end);
 }
 
 static float16 spread_x(__global const half *x, long i, long step, int16 hit,

@@ -88,7 +88,8 @@ static float load_dy(__global const float *p, long i) {
     return round_dy(p[i]);
 }
 
-static float window_dy(__global const float *p, long i, long end) {
+static float window_dy(__global const float *p, long i,
+    long end) {
     return i >= 0 && i < end ? load_dy(p, i) : 0.0f;
 }
 
@@ -108,13 +109,20 @@ static float16 load_dy16(__global const float *p, long i) {
     return round_dy16(vload16(0, p + i));
 }
 
-static float16 window_dy16(__global const float *p, long i, long end) {
-    if (i >= 0 && i + 16 <= end)
-        return load_dy16(p, i);
+__attribute__((noinline))
+static float16 edge_dy16(__global const float *p, long i,
+    long end) {
     float v[16];
     for (int lane = 0; lane < 16; ++lane)
         v[lane] = window_dy(p, i + lane, end);
     return vload16(0, v);
+}
+
+static float16 window_dy16(__global const float *p, long i,
+    long end) {
+    if (i >= 0 && i + 16 <= end)
+        return load_dy16(p, i);
+    return edge_dy16(p, i, end);
 }
 
 static float round_x(float v) {
@@ -133,7 +141,8 @@ static float load_x(__global const float *p, long i) {
     return round_x(p[i]);
 }
 
-static float window_x(__global const float *p, long i, long end) {
+static float window_x(__global const float *p, long i,
+    long end) {
     return i >= 0 && i < end ? load_x(p, i) : 0.0f;
 }
 
@@ -153,13 +162,20 @@ static float16 load_x16(__global const float *p, long i) {
     return round_x16(vload16(0, p + i));
 }
 
-static float16 window_x16(__global const float *p, long i, long end) {
-    if (i >= 0 && i + 16 <= end)
-        return load_x16(p, i);
+__attribute__((noinline))
+static float16 edge_x16(__global const float *p, long i,
+    long end) {
     float v[16];
     for (int lane = 0; lane < 16; ++lane)
         v[lane] = window_x(p, i + lane, end);
     return vload16(0, v);
+}
+
+static float16 window_x16(__global const float *p, long i,
+    long end) {
+    if (i >= 0 && i + 16 <= end)
+        return load_x16(p, i);
+    return edge_x16(p, i, end);
 }
 
 static float round_dw(float v) {

@@ -1,5 +1,40 @@
 /* Step 5: bwd_weight_tile */
 
+typedef struct {
+    long dy_channels;
+    long dy_rows;
+    long dy_columns;
+    long dy_pitch;
+    long dy_start;
+    long dy_length;
+    long dy_tail;
+    long dy_image_stride;
+    long dy_channel_stride;
+    long dy_offset;
+    long x_channels;
+    long x_rows;
+    long x_columns;
+    long x_pitch;
+    long x_start;
+    long x_length;
+    long x_tail;
+    long x_image_stride;
+    long x_channel_stride;
+    long x_offset;
+    long c;
+    long k;
+    long s;
+    long filter;
+    long row_step;
+    long column_step;
+    long segment;
+    long split_k;
+    long k_blocks;
+    long c_blocks;
+    long weights;
+    long partials;
+} shape_t;
+
 static float16 round_dy16(float16 v) {
     int16 bits = as_int16(v) & 0x7fffffff;
     /* Finite values are clipped at 63.96875. */
@@ -14,6 +49,22 @@ static float16 round_dy16(float16 v) {
 
 static float16 load_dy16(__global const float *p, long i) {
     return round_dy16(vload16(0, p + i));
+}
+
+static float round_dy(float v) {
+    int bits = as_int(v) & 0x7fffffff;
+    /* Finite values are clipped at 63.96875. */
+    bits = select(min(bits, 0x427fe000), bits, bits >= 0x7f800000);
+    float a = as_float(bits) * 0x1p10f;
+    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
+    int power = clamp(as_int(a) & 0x7f800000, 0x38800000, 0x47000000);
+    float m = as_float(power + 0x06800000);
+    a = (a + m) - m;
+    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
+}
+
+static float load_dy(__global const float *p, long i) {
+    return round_dy(p[i]);
 }
 
 static float16 load_dy_plane(__global const half *p, long i) {
@@ -37,29 +88,89 @@ static void zero_dy_plane(__global half *p, int from, int to) {
     }
 }
 
+static float16 load_dy_short(__global const float *p, long i, long total, int columns) {
+    const int16 lane = (int16)(0, 1, 2, 3, 4, 5, 6, 7,
+                               8, 9, 10, 11, 12, 13, 14, 15);
+    if (i + 16 <= total) {
+        return select((float16)(0.0f), load_dy16(p, i), lane < columns);
+    }
+    float row[16] = {0.0f};
+    for (int j = 0; j < columns; ++j) {
+        row[j] = load_dy(p, i + j);
+    }
+    return vload16(0, row);
+}
+
+static void store_dy_short(__global half *p, int at, float16 v, int columns, int length) {
+    if (at + 16 <= length) {
+        store_dy_plane(p, at, v);
+        return;
+    }
+    float row[16];
+    int done = 0;
+    vstore16(v, 0, row);
+    if (columns & 8) {
+        vstore_half8(vload8(0, row + done), 0, p + at + done);
+        done += 8;
+    }
+    if (columns & 4) {
+        vstore_half4(vload4(0, row + done), 0, p + at + done);
+        done += 4;
+    }
+    if (columns & 2) {
+        vstore_half2(vload2(0, row + done), 0, p + at + done);
+        done += 2;
+    }
+    if (columns & 1) {
+        vstore_half(row[done], 0, p + at + done);
+    }
+}
+
+static void pack_dy_long(__global const float *p, long i, __global half *plane, int at, int columns, int gap) {
+    if (gap > 16)
+        zero_dy_plane(plane, at + columns, at + columns + gap);
+    else if (gap > 0)
+        zeros_dy(plane, at + columns + gap - 16);
+    for (int j = 0; j + 16 <= columns; j += 16) {
+        store_dy_plane(plane, at + j, load_dy16(p, i + j));
+    }
+    if (columns % 16 != 0) {
+        store_dy_plane(plane, at + columns - 16, load_dy16(p, i + columns - 16));
+    }
+}
+
 __kernel
 void bwd_weight_tile_pack_dy(
     __global const float *dy, long dy_offset,
     __global float *scratch, long scratch_offset,
-    int batch) {
+    int batch,
+    shape_t shape) {
     dy += dy_offset;
     scratch += scratch_offset;
+    const int rows = shape.dy_rows;
+    const int columns = shape.dy_columns;
+    const int pitch = shape.dy_pitch;
+    const int length = shape.dy_length;
+    const long channels = shape.dy_channels;
+    const long total = batch * channels * rows * columns;
     const long index = get_group_id(0);
-    const long image = index / 3;
-    __global half *plane = ((__global half *)(scratch + 0L)) + image * 144 + index % 3 * 592;
-    long i = index * 7 * 17;
-    int at = 0;
+    const long image = index / channels;
+    __global half *plane = ((__global half *)(scratch + shape.dy_offset)) + image * shape.dy_image_stride + index % channels * shape.dy_channel_stride;
+    long i = index * rows * columns;
+    int at = shape.dy_start;
     zero_dy_plane(plane, 0, at);
-    for (int row = 0; row < 7; ++row) {
-        zeros_dy(plane, at + 2);
-        for (int j = 0; j < 16; j += 16) {
-            store_dy_plane(plane, at + j, load_dy16(dy, i + j));
+    for (int row = 0; row < rows; ++row) {
+        if (columns < 16) {
+            store_dy_short(plane, at, load_dy_short(dy, i, total, columns), columns, length);
+            zero_dy_plane(plane, at + columns, at + pitch);
+        } else {
+            pack_dy_long(dy, i, plane, at, columns, pitch - columns);
         }
-        store_dy_plane(plane, at + 1, load_dy16(dy, i + 1));
-        i += 17;
-        at += 18;
+        i += columns;
+        at += pitch;
     }
-    zero_dy_plane(plane, 125, image + 1 == batch ? 198 : 144);
+    const int tail = image + 1 == batch ? shape.dy_tail : 0;
+    zero_dy_plane(plane, at - pitch + columns, length + tail);
 }
 
 static float16 round_x16(float16 v) {
@@ -76,6 +187,22 @@ static float16 round_x16(float16 v) {
 
 static float16 load_x16(__global const float *p, long i) {
     return round_x16(vload16(0, p + i));
+}
+
+static float round_x(float v) {
+    int bits = as_int(v) & 0x7fffffff;
+    /* Finite values are clipped at 65504. */
+    bits = select(min(bits, 0x477fe000), bits, bits >= 0x7f800000);
+    float a = as_float(bits);
+    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
+    int power = clamp(as_int(a) & 0x7f800000, 0x38800000, 0x47000000);
+    float m = as_float(power + 0x06800000);
+    a = (a + m) - m;
+    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
+}
+
+static float load_x(__global const float *p, long i) {
+    return round_x(p[i]);
 }
 
 static float16 load_x_plane(__global const half *p, long i) {
@@ -99,43 +226,103 @@ static void zero_x_plane(__global half *p, int from, int to) {
     }
 }
 
+static float16 load_x_short(__global const float *p, long i, long total, int columns) {
+    const int16 lane = (int16)(0, 1, 2, 3, 4, 5, 6, 7,
+                               8, 9, 10, 11, 12, 13, 14, 15);
+    if (i + 16 <= total) {
+        return select((float16)(0.0f), load_x16(p, i), lane < columns);
+    }
+    float row[16] = {0.0f};
+    for (int j = 0; j < columns; ++j) {
+        row[j] = load_x(p, i + j);
+    }
+    return vload16(0, row);
+}
+
+static void store_x_short(__global half *p, int at, float16 v, int columns, int length) {
+    if (at + 16 <= length) {
+        store_x_plane(p, at, v);
+        return;
+    }
+    float row[16];
+    int done = 0;
+    vstore16(v, 0, row);
+    if (columns & 8) {
+        vstore_half8(vload8(0, row + done), 0, p + at + done);
+        done += 8;
+    }
+    if (columns & 4) {
+        vstore_half4(vload4(0, row + done), 0, p + at + done);
+        done += 4;
+    }
+    if (columns & 2) {
+        vstore_half2(vload2(0, row + done), 0, p + at + done);
+        done += 2;
+    }
+    if (columns & 1) {
+        vstore_half(row[done], 0, p + at + done);
+    }
+}
+
+static void pack_x_long(__global const float *p, long i, __global half *plane, int at, int columns, int gap) {
+    if (gap > 16)
+        zero_x_plane(plane, at + columns, at + columns + gap);
+    else if (gap > 0)
+        zeros_x(plane, at + columns + gap - 16);
+    for (int j = 0; j + 16 <= columns; j += 16) {
+        store_x_plane(plane, at + j, load_x16(p, i + j));
+    }
+    if (columns % 16 != 0) {
+        store_x_plane(plane, at + columns - 16, load_x16(p, i + columns - 16));
+    }
+}
+
 __kernel
 void bwd_weight_tile_pack_x(
     __global const float *x, long x_offset,
     __global float *scratch, long scratch_offset,
-    int batch) {
+    int batch,
+    shape_t shape) {
     x += x_offset;
     scratch += scratch_offset;
+    const int rows = shape.x_rows;
+    const int columns = shape.x_columns;
+    const int pitch = shape.x_pitch;
+    const int length = shape.x_length;
+    const long channels = shape.x_channels;
+    const long total = batch * channels * rows * columns;
     const long index = get_group_id(0);
-    const long image = index / 5;
-    __global half *plane = ((__global half *)(scratch + 1216L)) + image * 144 + index % 5 * 592;
-    long i = index * 7 * 17;
-    int at = 19;
+    const long image = index / channels;
+    __global half *plane = ((__global half *)(scratch + shape.x_offset)) + image * shape.x_image_stride + index % channels * shape.x_channel_stride;
+    long i = index * rows * columns;
+    int at = shape.x_start;
     zero_x_plane(plane, 0, at);
-    for (int row = 0; row < 7; ++row) {
-        zeros_x(plane, at + 2);
-        for (int j = 0; j < 16; j += 16) {
-            store_x_plane(plane, at + j, load_x16(x, i + j));
+    for (int row = 0; row < rows; ++row) {
+        if (columns < 16) {
+            store_x_short(plane, at, load_x_short(x, i, total, columns), columns, length);
+            zero_x_plane(plane, at + columns, at + pitch);
+        } else {
+            pack_x_long(x, i, plane, at, columns, pitch - columns);
         }
-        store_x_plane(plane, at + 1, load_x16(x, i + 1));
-        i += 17;
-        at += 18;
+        i += columns;
+        at += pitch;
     }
-    zero_x_plane(plane, 144, image + 1 == batch ? 198 : 144);
+    const int tail = image + 1 == batch ? shape.x_tail : 0;
+    zero_x_plane(plane, at - pitch + columns, length + tail);
 }
 
-static void multiply(__global const half *dy, __global const half *x, int vectors, float16 *sums) {
+static void multiply(__global const half *dy, __global const half *x, long channel_stride, int vectors, float16 *sums) {
     float16 sum0_0 = 0.0f;
     float16 sum0_1 = 0.0f;
     float16 sum1_0 = 0.0f;
     float16 sum1_1 = 0.0f;
     for (int i = 0; i < vectors; ++i) {
-        const float16 b0 = load_x_plane(x, 0 * (long)592);
-        const float16 b1 = load_x_plane(x, 1 * (long)592);
-        const float16 a0 = load_dy_plane(dy, 0 * (long)592);
+        const float16 b0 = load_x_plane(x, 0 * channel_stride);
+        const float16 b1 = load_x_plane(x, 1 * channel_stride);
+        const float16 a0 = load_dy_plane(dy, 0 * channel_stride);
         sum0_0 = a0 * b0 + sum0_0;
         sum0_1 = a0 * b1 + sum0_1;
-        const float16 a1 = load_dy_plane(dy, 1 * (long)592);
+        const float16 a1 = load_dy_plane(dy, 1 * channel_stride);
         sum1_0 = a1 * b0 + sum1_0;
         sum1_1 = a1 * b1 + sum1_1;
         dy += 16;
@@ -154,11 +341,13 @@ static float lane_sum(float16 v) {
     return c.x + c.y;
 }
 
-static void store_partials(__global float *partial, int k, int c, const float16 *sums) {
-    for (int i = 0; i < min(2, 3 - k); ++i) {
-        for (int j = 0; j < min(2, 5 - c); ++j) {
-            __global float *to = partial + ((long)(k + i) * 5 + c + j) * 9;
-            for (int tap = 0; tap < 9; ++tap) {
+static void store_partials(__global float *partial, shape_t shape, int k, int c, const float16 *sums) {
+    const int k_count = min(2, (int)shape.k - k);
+    const int c_count = min(2, (int)shape.c - c);
+    for (int i = 0; i < k_count; ++i) {
+        for (int j = 0; j < c_count; ++j) {
+            __global float *to = partial + ((k + i) * shape.c + c + j) * shape.filter;
+            for (int tap = 0; tap < shape.filter; ++tap) {
                 to[tap] = lane_sum(sums[tap * 4 + i * 2 + j]);
             }
         }
@@ -168,29 +357,34 @@ static void store_partials(__global float *partial, int k, int c, const float16 
 __kernel
 void bwd_weight_tile(
     __global float *scratch, long scratch_offset,
-    int batch) {
+    int batch,
+    shape_t shape) {
     scratch += scratch_offset;
-    const int c = get_group_id(0) % 3 * 2;
-    const int k = get_group_id(0) / 3 % 2 * 2;
-    const long share = get_group_id(0) / 3 / 2;
-    __global const half *dy = ((__global half *)(scratch + 0L)) + k * (long)592;
-    __global const half *x = ((__global half *)(scratch + 1216L)) + c * (long)592;
-    const long vectors = (batch * (long)144 + 15) / 16;
-    const long segments = (vectors + 768 - 1) / 768;
-    const long end = segments * (share + 1) / 2;
-    float16 sums[9 * 4];
-    for (int i = 0; i < 9 * 4; ++i) {
+    const long item = get_group_id(0);
+    const int c = item % shape.c_blocks * 2;
+    const int k = item / shape.c_blocks % shape.k_blocks * 2;
+    const long share = item / shape.c_blocks / shape.k_blocks;
+    __global const half *dy = ((__global half *)(scratch + shape.dy_offset)) + k * shape.dy_channel_stride;
+    __global const half *x = ((__global half *)(scratch + shape.x_offset)) + c * shape.x_channel_stride;
+    const long vectors = (batch * shape.dy_image_stride + 15) / 16;
+    const long segments = (vectors + shape.segment - 1) / shape.segment;
+    const long first = segments * share / shape.split_k;
+    const long end = segments * (share + 1) / shape.split_k;
+    float16 sums[196];
+    for (int i = 0; i < shape.filter * 4; ++i) {
         sums[i] = 0.0f;
     }
-    for (long segment = segments * share / 2; segment < end; ++segment) {
-        const long from = segment * 768;
-        const int count = min((long)768, vectors - from);
-        for (int tap = 0; tap < 9; ++tap) {
-            const int shift = tap / 3 * 18 + tap % 3 * 1;
-            multiply(dy + from * 16, x + from * 16 + shift, count, sums + tap * 4);
+    for (long segment = first; segment < end; ++segment) {
+        const long from = segment * shape.segment;
+        const int count = min(shape.segment, vectors - from);
+        for (int tap = 0; tap < shape.filter; ++tap) {
+            const int r = tap / (int)shape.s;
+            const int s = tap % (int)shape.s;
+            const long shift = r * shape.row_step + s * shape.column_step;
+            multiply(dy + from * 16, x + from * 16 + shift, shape.dy_channel_stride, count, sums + tap * 4);
         }
     }
-    store_partials(scratch + 3008 + share * 135, k, c, sums);
+    store_partials(scratch + shape.partials + share * shape.weights, shape, k, c, sums);
 }
 
 static float16 round_dw16(float16 v) {
@@ -328,26 +522,28 @@ void bwd_weight_tile_sum(
     __global float *scratch, long scratch_offset,
     __global half *dw, long dw_offset,
     float beta,
-    __global uint *dw_counts, long dw_counts_offset) {
+    __global uint *dw_counts, long dw_counts_offset,
+    shape_t shape) {
     scratch += scratch_offset;
     dw += dw_offset;
     if (dw_counts)
         dw_counts += dw_counts_offset;
     counts_t tally = { 0, 0, 0, 0, 0, 0 };
-    __global const float *partial = scratch + 3008;
+    const long weights = shape.weights;
+    __global const float *partial = scratch + shape.partials;
     long i = get_group_id(0) * 32 * 16L;
-    const long end = min(i + 32 * 16L, (long)135);
+    const long end = min(i + 32 * 16L, weights);
     for (; i + 16 <= end; i += 16) {
         float16 sum = vload16(0, partial + i);
-        for (int share = 1; share < 2; ++share) {
-            sum += vload16(0, partial + share * (long)135 + i);
+        for (int share = 1; share < shape.split_k; ++share) {
+            sum += vload16(0, partial + share * weights + i);
         }
         store_dw16(dw, i, sum, beta, &tally);
     }
     for (; i < end; ++i) {
         float sum = partial[i];
-        for (int share = 1; share < 2; ++share) {
-            sum += partial[share * (long)135 + i];
+        for (int share = 1; share < shape.split_k; ++share) {
+            sum += partial[share * weights + i];
         }
         store_dw(dw, i, sum, beta, &tally);
     }
