@@ -60,11 +60,6 @@ bool conv_engine_open(const host *h, conv_engine *out)
 
     clconv_context_options_init(&options);
     options.log = log_warning;
-    /* Compiled programs stay in memory: this program uses about a hundred a
-     * few times each, and handing out a binary to keep on disk makes PoCL
-     * compile once more, a minute in all. A program that runs for longer, or
-     * often, leaves cache_dir alone. */
-    options.cache_dir = "";
     if (!succeeded(
             clconv_context_create(h->context, h->device, &options, &context),
             "clconv_context_create"))

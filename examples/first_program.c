@@ -1,4 +1,5 @@
-/* The gradients of one 3x3 convolution whose dY is about 1e-8. */
+/* The gradients of one 3x3 convolution whose dY is about 1e-8.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <clconv/clconv.h>
 #include <stdio.h>
 #include <stdlib.h>

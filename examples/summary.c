@@ -84,7 +84,7 @@ static void print_worst_dw(FILE *to, const size_result *sizes, size_t count)
 
     fprintf(to,
             "2. The dW that suffered most from that, %s at %zu px, has a "
-            "cosine of %.4f to the true gradient and an\n   error of %.1f %%; "
+            "cosine of %.4f to the true gradient and an\n   error of %.3f %%; "
             "multiplied by 2^10 before rounding, the same dY gives %.4f and "
             "%.3f %%.\n",
             network_conv_name(w.layer), w.size->size, plain->cosine,

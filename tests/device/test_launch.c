@@ -12,6 +12,7 @@
 #include "cl_build.h"
 #include "cl_launch.h"
 #include "host.h"
+#include "kernel_shape.h"
 #include "sizes.h"
 
 /* ---- A kernel that tells what it was given ----------------------------- */
@@ -33,7 +34,7 @@ static const char flags_source[] =
     "    raise(dw, dw_offset, 2);\n"
     "}\n";
 
-/* For make_telling_pass(); sizes_t comes before it. */
+/* For make_telling_pass(); sizes_t and shape_t come before it. */
 static const char tell_source[] =
     "__kernel void fake_0(__global float *dw, long dw_offset,\n"
     "    __global float *dy, long dy_offset,\n"
@@ -42,7 +43,8 @@ static const char tell_source[] =
     "    __global float *scratch, long scratch_offset,\n"
     "    __global uint *x_counts, long x_counts_offset,\n"
     "    __global uint *no_counts, long no_counts_offset,\n"
-    "    float beta, int batch, long elements, sizes_t sizes) {\n"
+    "    float beta, int batch, long elements, sizes_t sizes,\n"
+    "    shape_t shape) {\n"
     "    __global float *out = dw + dw_offset;\n"
     "    out[0] = dw_offset;\n"
     "    out[1] = dy_offset;\n"
@@ -60,10 +62,12 @@ static const char tell_source[] =
     "    out[13] = sizes.n;\n"
     "    out[14] = sizes.group_k;\n"
     "    out[15] = dy[dy_offset];\n"
+    "    out[16] = shape.pitch;\n"
+    "    out[17] = shape.length / 4294967296L;\n"
     "    scratch[scratch_offset] = 1.0f;\n"
     "}\n";
 
-enum { TOLD = 16 };
+enum { TOLD = 18 };
 
 /* The passes of the next launch; fake_passes() gives them for any batch but
  * takes local from here for the batch of the problem, local_later else. */
@@ -109,6 +113,14 @@ static void make_flag_passes(void)
     }
 }
 
+static clconv_shape telling_shape(void)
+{
+    clconv_shape s = {.baked = false};
+    clconv_shape_add(&s, "pitch", 29);
+    clconv_shape_add(&s, "length", (int64_t)3 << 32);
+    return s;
+}
+
 /* One pass with every kind of argument. */
 static void make_telling_pass(void)
 {
@@ -131,6 +143,8 @@ static void make_telling_pass(void)
     add_arg(pass, CLCONV_ARG_BATCH, CLCONV_DW);
     add_arg(pass, CLCONV_ARG_ELEMENTS, CLCONV_DX);
     add_arg(pass, CLCONV_ARG_SIZES, CLCONV_DW);
+    clconv_shape shape = telling_shape();
+    clconv_shape_arg(&shape, pass);
 }
 
 /* ---- A stage for it ---------------------------------------------------- */
@@ -205,7 +219,9 @@ static char *telling_source(void)
 {
     clconv_emit *e = clconv_emit_new();
     clconv_text t = CLCONV_TEXT_EMPTY;
+    clconv_shape shape = telling_shape();
     clconv_sizes_emit(e);
+    clconv_shape_emit(e, &shape);
     char *sizes = clconv_emit_take(e);
     clconv_text_puts(&t, sizes);
     clconv_text_puts(&t, tell_source);
@@ -259,6 +275,8 @@ Test(launch, every_kind_of_argument_arrives)
                         [13] = 2,
                         [14] = 4,
                         [15] = 7,
+                        [16] = 29,
+                        [17] = 3,
                     });
     clReleaseMemObject(s.call.workspace.mem);
     clReleaseMemObject(s.call.report.mem);

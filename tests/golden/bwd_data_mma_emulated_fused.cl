@@ -190,10 +190,10 @@ uint load_pair(__local const ushort *tile, int row, int k) {
 static float round_dy(float v) {
     int bits = as_int(v) & 0x7fffffff;
     /* Finite values are clipped at 63.96875. */
-    bits = select(min(bits, 0x427fe000), bits, bits >= 0x7f800000);
+    bits = select(min(bits, (int)(0x427fe000)), bits, bits >= 0x7f800000);
     float a = as_float(bits) * 0x1p10f;
     /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, 0x38800000, 0x47000000);
+    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
     float m = as_float(power + 0x06800000);
     a = (a + m) - m;
     return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
@@ -224,10 +224,10 @@ void stage_a(__local ushort *tile, __global const float *dy,
 static float round_w(float v) {
     int bits = as_int(v) & 0x7fffffff;
     /* Finite values are clipped at 65504. */
-    bits = select(min(bits, 0x477fe000), bits, bits >= 0x7f800000);
+    bits = select(min(bits, (int)(0x477fe000)), bits, bits >= 0x7f800000);
     float a = as_float(bits);
     /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, 0x38800000, 0x47000000);
+    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
     float m = as_float(power + 0x06800000);
     a = (a + m) - m;
     return as_float(as_int(a) | (as_int(v) & (int)0x80000000));

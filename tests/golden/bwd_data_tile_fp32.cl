@@ -72,9 +72,10 @@ static float16 load_dy_short(__global const float *p, long i, long total, int co
     return vload16(0, row);
 }
 
-static void store_dy_short(__global float *p, int at, float16 v, int columns, int length) {
+static void store_dy_short(__global float *p, int at, float16 v, int columns, int pitch, int length) {
     if (at + 16 <= length) {
         store_dy_plane(p, at, v);
+        zero_dy_plane(p, at + 16, at + pitch);
         return;
     }
     float row[16];
@@ -95,6 +96,7 @@ static void store_dy_short(__global float *p, int at, float16 v, int columns, in
     if (columns & 1) {
         p[at + done] = row[done];
     }
+    zero_dy_plane(p, at + columns, at + pitch);
 }
 
 static void pack_dy_long(__global const float *p, long i, __global float *plane, int at, int columns, int gap) {
@@ -102,11 +104,9 @@ static void pack_dy_long(__global const float *p, long i, __global float *plane,
         zero_dy_plane(plane, at + columns, at + columns + gap);
     else if (gap > 0)
         zeros_dy(plane, at + columns + gap - 16);
-    for (int j = 0; j + 16 <= columns; j += 16) {
-        store_dy_plane(plane, at + j, load_dy16(p, i + j));
-    }
-    if (columns % 16 != 0) {
-        store_dy_plane(plane, at + columns - 16, load_dy16(p, i + columns - 16));
+    for (int j = 0; j < columns; j += 16) {
+        const int from = min(j, columns - 16);
+        store_dy_plane(plane, at + from, load_dy16(p, i + from));
     }
 }
 
@@ -132,8 +132,7 @@ void bwd_data_tile_pack_dy(
     zero_dy_plane(plane, 0, at);
     for (int row = 0; row < rows; ++row) {
         if (columns < 16) {
-            store_dy_short(plane, at, load_dy_short(dy, i, total, columns), columns, length);
-            zero_dy_plane(plane, at + columns, at + pitch);
+            store_dy_short(plane, at, load_dy_short(dy, i, total, columns), columns, pitch, length);
         } else {
             pack_dy_long(dy, i, plane, at, columns, pitch - columns);
         }
@@ -208,10 +207,10 @@ static void multiply(__global const float *plane, __global const float *weights,
 static float16 round_dx16(float16 v) {
     int16 bits = as_int16(v) & 0x7fffffff;
     /* Finite values are clipped at 65504. */
-    bits = select(min(bits, 0x477fe000), bits, bits >= 0x7f800000);
+    bits = select(min(bits, (int16)(0x477fe000)), bits, bits >= 0x7f800000);
     float16 a = as_float16(bits);
     /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int16 power = clamp(as_int16(a) & 0x7f800000, 0x38800000, 0x47000000);
+    int16 power = clamp(as_int16(a) & 0x7f800000, (int16)(0x38800000), (int16)(0x47000000));
     float16 m = as_float16(power + 0x06800000);
     a = (a + m) - m;
     return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
@@ -297,10 +296,10 @@ static void store_dx16(__global half *p, long i,
 static float8 round_dx8(float8 v) {
     int8 bits = as_int8(v) & 0x7fffffff;
     /* Finite values are clipped at 65504. */
-    bits = select(min(bits, 0x477fe000), bits, bits >= 0x7f800000);
+    bits = select(min(bits, (int8)(0x477fe000)), bits, bits >= 0x7f800000);
     float8 a = as_float8(bits);
     /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int8 power = clamp(as_int8(a) & 0x7f800000, 0x38800000, 0x47000000);
+    int8 power = clamp(as_int8(a) & 0x7f800000, (int8)(0x38800000), (int8)(0x47000000));
     float8 m = as_float8(power + 0x06800000);
     a = (a + m) - m;
     return as_float8(as_int8(a) | (as_int8(v) & (int)0x80000000));
@@ -339,10 +338,10 @@ static void store_dx8(__global half *p, long i,
 static float4 round_dx4(float4 v) {
     int4 bits = as_int4(v) & 0x7fffffff;
     /* Finite values are clipped at 65504. */
-    bits = select(min(bits, 0x477fe000), bits, bits >= 0x7f800000);
+    bits = select(min(bits, (int4)(0x477fe000)), bits, bits >= 0x7f800000);
     float4 a = as_float4(bits);
     /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int4 power = clamp(as_int4(a) & 0x7f800000, 0x38800000, 0x47000000);
+    int4 power = clamp(as_int4(a) & 0x7f800000, (int4)(0x38800000), (int4)(0x47000000));
     float4 m = as_float4(power + 0x06800000);
     a = (a + m) - m;
     return as_float4(as_int4(a) | (as_int4(v) & (int)0x80000000));
@@ -380,10 +379,10 @@ static void store_dx4(__global half *p, long i,
 static float2 round_dx2(float2 v) {
     int2 bits = as_int2(v) & 0x7fffffff;
     /* Finite values are clipped at 65504. */
-    bits = select(min(bits, 0x477fe000), bits, bits >= 0x7f800000);
+    bits = select(min(bits, (int2)(0x477fe000)), bits, bits >= 0x7f800000);
     float2 a = as_float2(bits);
     /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int2 power = clamp(as_int2(a) & 0x7f800000, 0x38800000, 0x47000000);
+    int2 power = clamp(as_int2(a) & 0x7f800000, (int2)(0x38800000), (int2)(0x47000000));
     float2 m = as_float2(power + 0x06800000);
     a = (a + m) - m;
     return as_float2(as_int2(a) | (as_int2(v) & (int)0x80000000));
@@ -420,10 +419,10 @@ static void store_dx2(__global half *p, long i,
 static float round_dx(float v) {
     int bits = as_int(v) & 0x7fffffff;
     /* Finite values are clipped at 65504. */
-    bits = select(min(bits, 0x477fe000), bits, bits >= 0x7f800000);
+    bits = select(min(bits, (int)(0x477fe000)), bits, bits >= 0x7f800000);
     float a = as_float(bits);
     /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, 0x38800000, 0x47000000);
+    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
     float m = as_float(power + 0x06800000);
     a = (a + m) - m;
     return as_float(as_int(a) | (as_int(v) & (int)0x80000000));

@@ -33,10 +33,10 @@ typedef struct {
 static float16 round_dy16(float16 v) {
     int16 bits = as_int16(v) & 0x7fffffff;
     /* Finite values are clipped at 63.96875. */
-    bits = select(min(bits, 0x427fe000), bits, bits >= 0x7f800000);
+    bits = select(min(bits, (int16)(0x427fe000)), bits, bits >= 0x7f800000);
     float16 a = as_float16(bits) * 0x1p10f;
     /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int16 power = clamp(as_int16(a) & 0x7f800000, 0x38800000, 0x47000000);
+    int16 power = clamp(as_int16(a) & 0x7f800000, (int16)(0x38800000), (int16)(0x47000000));
     float16 m = as_float16(power + 0x06800000);
     a = (a + m) - m;
     return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
@@ -49,10 +49,10 @@ static float16 load_dy16(__global const float *p, long i) {
 static float round_dy(float v) {
     int bits = as_int(v) & 0x7fffffff;
     /* Finite values are clipped at 63.96875. */
-    bits = select(min(bits, 0x427fe000), bits, bits >= 0x7f800000);
+    bits = select(min(bits, (int)(0x427fe000)), bits, bits >= 0x7f800000);
     float a = as_float(bits) * 0x1p10f;
     /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, 0x38800000, 0x47000000);
+    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
     float m = as_float(power + 0x06800000);
     a = (a + m) - m;
     return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
@@ -96,9 +96,10 @@ static float16 load_dy_short(__global const float *p, long i, long total, int co
     return vload16(0, row);
 }
 
-static void store_dy_short(__global half *p, int at, float16 v, int columns, int length) {
+static void store_dy_short(__global half *p, int at, float16 v, int columns, int pitch, int length) {
     if (at + 16 <= length) {
         store_dy_plane(p, at, v);
+        zero_dy_plane(p, at + 16, at + pitch);
         return;
     }
     float row[16];
@@ -119,6 +120,7 @@ static void store_dy_short(__global half *p, int at, float16 v, int columns, int
     if (columns & 1) {
         vstore_half(row[done], 0, p + at + done);
     }
+    zero_dy_plane(p, at + columns, at + pitch);
 }
 
 static void pack_dy_long(__global const float *p, long i, __global half *plane, int at, int columns, int gap) {
@@ -126,11 +128,9 @@ static void pack_dy_long(__global const float *p, long i, __global half *plane, 
         zero_dy_plane(plane, at + columns, at + columns + gap);
     else if (gap > 0)
         zeros_dy(plane, at + columns + gap - 16);
-    for (int j = 0; j + 16 <= columns; j += 16) {
-        store_dy_plane(plane, at + j, load_dy16(p, i + j));
-    }
-    if (columns % 16 != 0) {
-        store_dy_plane(plane, at + columns - 16, load_dy16(p, i + columns - 16));
+    for (int j = 0; j < columns; j += 16) {
+        const int from = min(j, columns - 16);
+        store_dy_plane(plane, at + from, load_dy16(p, i + from));
     }
 }
 
@@ -156,8 +156,7 @@ void bwd_data_tile_pack_dy(
     zero_dy_plane(plane, 0, at);
     for (int row = 0; row < rows; ++row) {
         if (columns < 16) {
-            store_dy_short(plane, at, load_dy_short(dy, i, total, columns), columns, length);
-            zero_dy_plane(plane, at + columns, at + pitch);
+            store_dy_short(plane, at, load_dy_short(dy, i, total, columns), columns, pitch, length);
         } else {
             pack_dy_long(dy, i, plane, at, columns, pitch - columns);
         }
@@ -171,10 +170,10 @@ void bwd_data_tile_pack_dy(
 static float16 round_w16(float16 v) {
     int16 bits = as_int16(v) & 0x7fffffff;
     /* Finite values are clipped at 65504. */
-    bits = select(min(bits, 0x477fe000), bits, bits >= 0x7f800000);
+    bits = select(min(bits, (int16)(0x477fe000)), bits, bits >= 0x7f800000);
     float16 a = as_float16(bits);
     /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int16 power = clamp(as_int16(a) & 0x7f800000, 0x38800000, 0x47000000);
+    int16 power = clamp(as_int16(a) & 0x7f800000, (int16)(0x38800000), (int16)(0x47000000));
     float16 m = as_float16(power + 0x06800000);
     a = (a + m) - m;
     return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
@@ -187,10 +186,10 @@ static float16 load_w16(__global const float *p, long i) {
 static float round_w(float v) {
     int bits = as_int(v) & 0x7fffffff;
     /* Finite values are clipped at 65504. */
-    bits = select(min(bits, 0x477fe000), bits, bits >= 0x7f800000);
+    bits = select(min(bits, (int)(0x477fe000)), bits, bits >= 0x7f800000);
     float a = as_float(bits);
     /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, 0x38800000, 0x47000000);
+    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
     float m = as_float(power + 0x06800000);
     a = (a + m) - m;
     return as_float(as_int(a) | (as_int(v) & (int)0x80000000));

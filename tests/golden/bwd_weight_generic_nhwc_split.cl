@@ -75,10 +75,10 @@ typedef struct {
 static float round_dy(float v) {
     int bits = as_int(v) & 0x7fffffff;
     /* Finite values are clipped at 65504. */
-    bits = select(min(bits, 0x477fe000), bits, bits >= 0x7f800000);
+    bits = select(min(bits, (int)(0x477fe000)), bits, bits >= 0x7f800000);
     float a = as_float(bits);
     /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, 0x38800000, 0x47000000);
+    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
     float m = as_float(power + 0x06800000);
     a = (a + m) - m;
     return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
@@ -96,10 +96,10 @@ static float window_dy(__global const float *p, long i,
 static float16 round_dy16(float16 v) {
     int16 bits = as_int16(v) & 0x7fffffff;
     /* Finite values are clipped at 65504. */
-    bits = select(min(bits, 0x477fe000), bits, bits >= 0x7f800000);
+    bits = select(min(bits, (int16)(0x477fe000)), bits, bits >= 0x7f800000);
     float16 a = as_float16(bits);
     /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int16 power = clamp(as_int16(a) & 0x7f800000, 0x38800000, 0x47000000);
+    int16 power = clamp(as_int16(a) & 0x7f800000, (int16)(0x38800000), (int16)(0x47000000));
     float16 m = as_float16(power + 0x06800000);
     a = (a + m) - m;
     return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
@@ -128,10 +128,10 @@ static float16 window_dy16(__global const float *p, long i,
 static float round_x(float v) {
     int bits = as_int(v) & 0x7fffffff;
     /* Finite values are clipped at 65504. */
-    bits = select(min(bits, 0x477fe000), bits, bits >= 0x7f800000);
+    bits = select(min(bits, (int)(0x477fe000)), bits, bits >= 0x7f800000);
     float a = as_float(bits);
     /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, 0x38800000, 0x47000000);
+    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
     float m = as_float(power + 0x06800000);
     a = (a + m) - m;
     return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
@@ -149,10 +149,10 @@ static float window_x(__global const float *p, long i,
 static float16 round_x16(float16 v) {
     int16 bits = as_int16(v) & 0x7fffffff;
     /* Finite values are clipped at 65504. */
-    bits = select(min(bits, 0x477fe000), bits, bits >= 0x7f800000);
+    bits = select(min(bits, (int16)(0x477fe000)), bits, bits >= 0x7f800000);
     float16 a = as_float16(bits);
     /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int16 power = clamp(as_int16(a) & 0x7f800000, 0x38800000, 0x47000000);
+    int16 power = clamp(as_int16(a) & 0x7f800000, (int16)(0x38800000), (int16)(0x47000000));
     float16 m = as_float16(power + 0x06800000);
     a = (a + m) - m;
     return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
@@ -181,10 +181,10 @@ static float16 window_x16(__global const float *p, long i,
 static float round_dw(float v) {
     int bits = as_int(v) & 0x7fffffff;
     /* Finite values are clipped at 65504. */
-    bits = select(min(bits, 0x477fe000), bits, bits >= 0x7f800000);
+    bits = select(min(bits, (int)(0x477fe000)), bits, bits >= 0x7f800000);
     float a = as_float(bits);
     /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, 0x38800000, 0x47000000);
+    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
     float m = as_float(power + 0x06800000);
     a = (a + m) - m;
     return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
@@ -266,10 +266,10 @@ static void store_dw(__global half *p, long i,
 static float16 round_dw16(float16 v) {
     int16 bits = as_int16(v) & 0x7fffffff;
     /* Finite values are clipped at 65504. */
-    bits = select(min(bits, 0x477fe000), bits, bits >= 0x7f800000);
+    bits = select(min(bits, (int16)(0x477fe000)), bits, bits >= 0x7f800000);
     float16 a = as_float16(bits);
     /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int16 power = clamp(as_int16(a) & 0x7f800000, 0x38800000, 0x47000000);
+    int16 power = clamp(as_int16(a) & 0x7f800000, (int16)(0x38800000), (int16)(0x47000000));
     float16 m = as_float16(power + 0x06800000);
     a = (a + m) - m;
     return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));

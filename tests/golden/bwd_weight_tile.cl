@@ -38,10 +38,10 @@ typedef struct {
 static float16 round_dy16(float16 v) {
     int16 bits = as_int16(v) & 0x7fffffff;
     /* Finite values are clipped at 63.96875. */
-    bits = select(min(bits, 0x427fe000), bits, bits >= 0x7f800000);
+    bits = select(min(bits, (int16)(0x427fe000)), bits, bits >= 0x7f800000);
     float16 a = as_float16(bits) * 0x1p10f;
     /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int16 power = clamp(as_int16(a) & 0x7f800000, 0x38800000, 0x47000000);
+    int16 power = clamp(as_int16(a) & 0x7f800000, (int16)(0x38800000), (int16)(0x47000000));
     float16 m = as_float16(power + 0x06800000);
     a = (a + m) - m;
     return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
@@ -54,10 +54,10 @@ static float16 load_dy16(__global const float *p, long i) {
 static float round_dy(float v) {
     int bits = as_int(v) & 0x7fffffff;
     /* Finite values are clipped at 63.96875. */
-    bits = select(min(bits, 0x427fe000), bits, bits >= 0x7f800000);
+    bits = select(min(bits, (int)(0x427fe000)), bits, bits >= 0x7f800000);
     float a = as_float(bits) * 0x1p10f;
     /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, 0x38800000, 0x47000000);
+    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
     float m = as_float(power + 0x06800000);
     a = (a + m) - m;
     return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
@@ -101,9 +101,10 @@ static float16 load_dy_short(__global const float *p, long i, long total, int co
     return vload16(0, row);
 }
 
-static void store_dy_short(__global half *p, int at, float16 v, int columns, int length) {
+static void store_dy_short(__global half *p, int at, float16 v, int columns, int pitch, int length) {
     if (at + 16 <= length) {
         store_dy_plane(p, at, v);
+        zero_dy_plane(p, at + 16, at + pitch);
         return;
     }
     float row[16];
@@ -124,6 +125,7 @@ static void store_dy_short(__global half *p, int at, float16 v, int columns, int
     if (columns & 1) {
         vstore_half(row[done], 0, p + at + done);
     }
+    zero_dy_plane(p, at + columns, at + pitch);
 }
 
 static void pack_dy_long(__global const float *p, long i, __global half *plane, int at, int columns, int gap) {
@@ -131,11 +133,9 @@ static void pack_dy_long(__global const float *p, long i, __global half *plane, 
         zero_dy_plane(plane, at + columns, at + columns + gap);
     else if (gap > 0)
         zeros_dy(plane, at + columns + gap - 16);
-    for (int j = 0; j + 16 <= columns; j += 16) {
-        store_dy_plane(plane, at + j, load_dy16(p, i + j));
-    }
-    if (columns % 16 != 0) {
-        store_dy_plane(plane, at + columns - 16, load_dy16(p, i + columns - 16));
+    for (int j = 0; j < columns; j += 16) {
+        const int from = min(j, columns - 16);
+        store_dy_plane(plane, at + from, load_dy16(p, i + from));
     }
 }
 
@@ -161,8 +161,7 @@ void bwd_weight_tile_pack_dy(
     zero_dy_plane(plane, 0, at);
     for (int row = 0; row < rows; ++row) {
         if (columns < 16) {
-            store_dy_short(plane, at, load_dy_short(dy, i, total, columns), columns, length);
-            zero_dy_plane(plane, at + columns, at + pitch);
+            store_dy_short(plane, at, load_dy_short(dy, i, total, columns), columns, pitch, length);
         } else {
             pack_dy_long(dy, i, plane, at, columns, pitch - columns);
         }
@@ -176,10 +175,10 @@ void bwd_weight_tile_pack_dy(
 static float16 round_x16(float16 v) {
     int16 bits = as_int16(v) & 0x7fffffff;
     /* Finite values are clipped at 65504. */
-    bits = select(min(bits, 0x477fe000), bits, bits >= 0x7f800000);
+    bits = select(min(bits, (int16)(0x477fe000)), bits, bits >= 0x7f800000);
     float16 a = as_float16(bits);
     /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int16 power = clamp(as_int16(a) & 0x7f800000, 0x38800000, 0x47000000);
+    int16 power = clamp(as_int16(a) & 0x7f800000, (int16)(0x38800000), (int16)(0x47000000));
     float16 m = as_float16(power + 0x06800000);
     a = (a + m) - m;
     return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
@@ -192,10 +191,10 @@ static float16 load_x16(__global const float *p, long i) {
 static float round_x(float v) {
     int bits = as_int(v) & 0x7fffffff;
     /* Finite values are clipped at 65504. */
-    bits = select(min(bits, 0x477fe000), bits, bits >= 0x7f800000);
+    bits = select(min(bits, (int)(0x477fe000)), bits, bits >= 0x7f800000);
     float a = as_float(bits);
     /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, 0x38800000, 0x47000000);
+    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
     float m = as_float(power + 0x06800000);
     a = (a + m) - m;
     return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
@@ -239,9 +238,10 @@ static float16 load_x_short(__global const float *p, long i, long total, int col
     return vload16(0, row);
 }
 
-static void store_x_short(__global half *p, int at, float16 v, int columns, int length) {
+static void store_x_short(__global half *p, int at, float16 v, int columns, int pitch, int length) {
     if (at + 16 <= length) {
         store_x_plane(p, at, v);
+        zero_x_plane(p, at + 16, at + pitch);
         return;
     }
     float row[16];
@@ -262,6 +262,7 @@ static void store_x_short(__global half *p, int at, float16 v, int columns, int 
     if (columns & 1) {
         vstore_half(row[done], 0, p + at + done);
     }
+    zero_x_plane(p, at + columns, at + pitch);
 }
 
 static void pack_x_long(__global const float *p, long i, __global half *plane, int at, int columns, int gap) {
@@ -269,11 +270,9 @@ static void pack_x_long(__global const float *p, long i, __global half *plane, i
         zero_x_plane(plane, at + columns, at + columns + gap);
     else if (gap > 0)
         zeros_x(plane, at + columns + gap - 16);
-    for (int j = 0; j + 16 <= columns; j += 16) {
-        store_x_plane(plane, at + j, load_x16(p, i + j));
-    }
-    if (columns % 16 != 0) {
-        store_x_plane(plane, at + columns - 16, load_x16(p, i + columns - 16));
+    for (int j = 0; j < columns; j += 16) {
+        const int from = min(j, columns - 16);
+        store_x_plane(plane, at + from, load_x16(p, i + from));
     }
 }
 
@@ -299,8 +298,7 @@ void bwd_weight_tile_pack_x(
     zero_x_plane(plane, 0, at);
     for (int row = 0; row < rows; ++row) {
         if (columns < 16) {
-            store_x_short(plane, at, load_x_short(x, i, total, columns), columns, length);
-            zero_x_plane(plane, at + columns, at + pitch);
+            store_x_short(plane, at, load_x_short(x, i, total, columns), columns, pitch, length);
         } else {
             pack_x_long(x, i, plane, at, columns, pitch - columns);
         }
@@ -390,10 +388,10 @@ void bwd_weight_tile(
 static float16 round_dw16(float16 v) {
     int16 bits = as_int16(v) & 0x7fffffff;
     /* Finite values are clipped at 65504. */
-    bits = select(min(bits, 0x477fe000), bits, bits >= 0x7f800000);
+    bits = select(min(bits, (int16)(0x477fe000)), bits, bits >= 0x7f800000);
     float16 a = as_float16(bits);
     /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int16 power = clamp(as_int16(a) & 0x7f800000, 0x38800000, 0x47000000);
+    int16 power = clamp(as_int16(a) & 0x7f800000, (int16)(0x38800000), (int16)(0x47000000));
     float16 m = as_float16(power + 0x06800000);
     a = (a + m) - m;
     return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
@@ -480,10 +478,10 @@ static void store_dw16(__global half *p, long i,
 static float round_dw(float v) {
     int bits = as_int(v) & 0x7fffffff;
     /* Finite values are clipped at 65504. */
-    bits = select(min(bits, 0x477fe000), bits, bits >= 0x7f800000);
+    bits = select(min(bits, (int)(0x477fe000)), bits, bits >= 0x7f800000);
     float a = as_float(bits);
     /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, 0x38800000, 0x47000000);
+    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
     float m = as_float(power + 0x06800000);
     a = (a + m) - m;
     return as_float(as_int(a) | (as_int(v) & (int)0x80000000));

@@ -93,7 +93,7 @@ static float round_dy(float v) {
     int bits = as_int(v) & 0x7fffffff;
     float a = as_float(bits) * 0x1p10f;
     /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, 0x38800000, 0x47000000);
+    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
     float m = as_float(power + 0x06800000);
     a = (a + m) - m;
     a = select(a, (float)(INFINITY), a > 65504.0f);
@@ -148,7 +148,7 @@ static float4 round_dy4(float4 v) {
     int4 bits = as_int4(v) & 0x7fffffff;
     float4 a = as_float4(bits) * 0x1p10f;
     /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int4 power = clamp(as_int4(a) & 0x7f800000, 0x38800000, 0x47000000);
+    int4 power = clamp(as_int4(a) & 0x7f800000, (int4)(0x38800000), (int4)(0x47000000));
     float4 m = as_float4(power + 0x06800000);
     a = (a + m) - m;
     a = select(a, (float4)(INFINITY), a > 65504.0f);
@@ -300,7 +300,7 @@ static float round_db(float v) {
     int bits = as_int(v) & 0x7fffffff;
     float a = as_float(bits);
     /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, 0x38800000, 0x47000000);
+    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
     float m = as_float(power + 0x06800000);
     a = (a + m) - m;
     a = select(a, (float)(INFINITY), a > 65504.0f);
@@ -458,7 +458,7 @@ static float round_x(float v) {
     int bits = as_int(v) & 0x7fffffff;
     float a = as_float(bits);
     /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, 0x38800000, 0x47000000);
+    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
     float m = as_float(power + 0x06800000);
     a = (a + m) - m;
     a = select(a, (float)(INFINITY), a > 65504.0f);
@@ -513,7 +513,7 @@ static float4 round_x4(float4 v) {
     int4 bits = as_int4(v) & 0x7fffffff;
     float4 a = as_float4(bits);
     /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int4 power = clamp(as_int4(a) & 0x7f800000, 0x38800000, 0x47000000);
+    int4 power = clamp(as_int4(a) & 0x7f800000, (int4)(0x38800000), (int4)(0x47000000));
     float4 m = as_float4(power + 0x06800000);
     a = (a + m) - m;
     a = select(a, (float4)(INFINITY), a > 65504.0f);
@@ -691,7 +691,7 @@ static float round_x(float v) {
     int bits = as_int(v) & 0x7fffffff;
     float a = as_float(bits);
     /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, 0x38800000, 0x47000000);
+    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
     float m = as_float(power + 0x06800000);
     a = (a + m) - m;
     a = select(a, (float)(INFINITY), a > 65504.0f);
@@ -746,7 +746,7 @@ static float4 round_x4(float4 v) {
     int4 bits = as_int4(v) & 0x7fffffff;
     float4 a = as_float4(bits);
     /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int4 power = clamp(as_int4(a) & 0x7f800000, 0x38800000, 0x47000000);
+    int4 power = clamp(as_int4(a) & 0x7f800000, (int4)(0x38800000), (int4)(0x47000000));
     float4 m = as_float4(power + 0x06800000);
     a = (a + m) - m;
     a = select(a, (float4)(INFINITY), a > 65504.0f);

@@ -79,7 +79,7 @@ Test(summary, the_worst_dw_is_named_with_both_scales)
     mode[MODE_SCALE_1].agreement.dw = (agreement){0.7612, 0.65};
     mode[MODE_SCALED].agreement.dw = (agreement){0.99991, 0.00025};
     assert_says("conv2.1 at 56 px, has a cosine of 0.7612");
-    assert_says("error of 65.0 %");
+    assert_says("error of 65.000 %");
     assert_says("gives 0.9999 and 0.025 %");
 }
 
