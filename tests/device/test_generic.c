@@ -36,6 +36,8 @@ static const char *const shapes[] = {
     "n1c4h51w51k4r3s3u2",
     "n1c8h83w11k9r5s1u3x1p2x0",
     "n2c5h20w64k4r3s5u2x3p1x2d1x2",
+    "n1c2h5w20k3r1s1u2147483647x1",
+    "n1c2h3w20k3r1s1u1x2147483647",
     /* padding: asymmetric, larger than the filter, taps in padding only */
     "n1c1h2w2k1r2s2u2p1d2",
     "n1c1h4w4k1r5s5p1",
