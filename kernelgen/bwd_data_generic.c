@@ -369,8 +369,8 @@ static void emit_put(clconv_emit *e, bool nchw, bool across)
     clconv_emit_set_text(e, "channels",
                          across ? "sizes.groups - at.group"
                                 : "sizes.group_c - at.c");
-    clconv_emit_line(e, "int columns = (sizes.w - at.phase + sizes.stride_w "
-                        "- 1) / sizes.stride_w - at.column;");
+    clconv_emit_line(e, "int columns = (sizes.w - 1 - at.phase) / "
+                        "sizes.stride_w + 1 - at.column;");
     clconv_emit_line(e, "long step = sizes.stride_w * sizes.x_column;");
     clconv_emit_line(e, "long i = at.n * sizes.x_image + "
                         "(at.group * sizes.group_c + at.c) * sizes.x_channel "

@@ -12,9 +12,10 @@
  *         store acc
  *
  * A phase is the set of pixels whose row and column leave the same remainders
- * by the strides: all its pixels meet the same taps, and every term of the
- * sum is a tap that is hit. So a NaN of W reaches what its tap reaches and no
- * more. Terms beyond the last are zero in both A and B.
+ * by the strides: all its pixels meet the same taps, so no term is spent on a
+ * tap that the strides skip, and a NaN of W never meets one. Where a tap leads
+ * past dY's edges, A is zero and B is not; terms beyond the last are zero in
+ * both.
  *
  * All sizes are arguments: this is the default plan of devices with the unit,
  * and a new image size must not cost a compilation.

@@ -28,15 +28,19 @@
  */
 #include "entry.h"
 #include "kernel.h"
+#include "kernel_shape.h"
 #include "operand.h"
 #include "output.h"
 #include "tile_pack.h"
 
 #define LANES CLCONV_TILE_LANES
 
-enum { TILE_K, TILE_C, SEGMENT, SPLIT_K, CAST };
+enum { TILE_K, TILE_C, SEGMENT, SPLIT_K, CAST, SHAPE };
 enum { CAST_FUSED, CAST_SEPARATE };
+enum { SHAPE_ARGUMENTS, SHAPE_BAKED };
 
+/* With the shape as arguments, one program serves all problems of the same
+ * types and exponents; segment and split_k are arguments too. */
 static const clconv_param params[] = {
     [TILE_K] = {"tile_k", CLCONV_VALUES(5, 1, 2, 3, 4, 6, 8),
                 "channels of dY a tile"},
@@ -48,18 +52,20 @@ static const clconv_param params[] = {
                  "shares of the reduction"},
     [CAST] = {"cast", CLCONV_NAMES("fused", "separate"),
               "where dY and X are rounded to fp16"},
+    [SHAPE] = {"shape", CLCONV_NAMES("arguments", "baked"),
+               "where the sizes of the problem stand"},
 };
 
 #define PARAM_COUNT (int)(sizeof params / sizeof *params)
 
 /* What follows from the problem and the values. */
-typedef struct shape {
+typedef struct layout {
     clconv_tile_planes dy, x;
     int64_t segment; /* vectors of 16 positions */
     int64_t k_blocks, c_blocks;
     int64_t weights;  /* K * C * R * S */
     int64_t partials; /* where they lie in the scratch, in floats */
-} shape;
+} layout;
 
 static int64_t max2(int64_t a, int64_t b)
 {
@@ -76,7 +82,7 @@ static int64_t channel_stride(int64_t elements)
 
 /* Rows and images stand so far apart that X's padding fits between them, the
  * end's and the next one's beginning in the same place. */
-static void set_planes(const clconv_problem *p, shape *s)
+static void set_planes(const clconv_problem *p, layout *s)
 {
     int64_t pitch = max2(p->w + max2(p->pad_left, p->pad_right), p->q);
     int64_t rows = max2(p->h + max2(p->pad_top, p->pad_bottom), p->p);
@@ -112,11 +118,11 @@ static int64_t vector_bytes(const clconv_task *t)
     return LANES * (t->values[TILE_K] * dy + t->values[TILE_C] * x);
 }
 
-static shape shape_of(const clconv_task *t)
+static layout layout_of(const clconv_task *t)
 {
     const clconv_problem *p = t->problem;
     int64_t tile_k = t->values[TILE_K], tile_c = t->values[TILE_C];
-    shape s = {.weights = clconv_problem_elements(p, CLCONV_DW)};
+    layout s = {.weights = clconv_problem_elements(p, CLCONV_DW)};
     set_planes(p, &s);
     s.segment = max2(1, t->values[SEGMENT] * 1024 / vector_bytes(t));
     s.k_blocks = clconv_tile_ceil(p->k, tile_k);
@@ -126,6 +132,28 @@ static shape shape_of(const clconv_task *t)
     s.x.elements = s.c_blocks * tile_c * s.x.channel_stride;
     s.x.offset = clconv_tile_planes_floats(p, &s.dy);
     s.partials = s.x.offset + clconv_tile_planes_floats(p, &s.x);
+    return s;
+}
+
+/* What the entry points are told of it. */
+static clconv_shape shape_of(const clconv_task *t, const layout *l)
+{
+    const clconv_problem *p = t->problem;
+    clconv_shape s = {.baked = t->values[SHAPE] == SHAPE_BAKED};
+    clconv_tile_pack_shape(&l->dy, &s);
+    clconv_tile_pack_shape(&l->x, &s);
+    clconv_shape_add(&s, "c", p->c);
+    clconv_shape_add(&s, "k", p->k);
+    clconv_shape_add(&s, "s", p->s);
+    clconv_shape_add(&s, "filter", p->r * p->s);
+    clconv_shape_add(&s, "row_step", p->dilation_h * l->x.pitch);
+    clconv_shape_add(&s, "column_step", p->dilation_w);
+    clconv_shape_add(&s, "segment", l->segment);
+    clconv_shape_add(&s, "split_k", t->values[SPLIT_K]);
+    clconv_shape_add(&s, "k_blocks", l->k_blocks);
+    clconv_shape_add(&s, "c_blocks", l->c_blocks);
+    clconv_shape_add(&s, "weights", l->weights);
+    clconv_shape_add(&s, "partials", l->partials);
     return s;
 }
 
@@ -143,7 +171,7 @@ static bool covers(const clconv_problem *p, const clconv_device *d)
         return false;
     if (p->r > MAX_FILTER || p->s > MAX_FILTER || !clconv_tile_is_small(p))
         return false;
-    shape s = {0};
+    layout s = {0};
     set_planes(p, &s);
     return clconv_tile_is_addressable(p, &s.dy) &&
            clconv_tile_is_addressable(p, &s.x);
@@ -162,20 +190,27 @@ static double cost(const clconv_problem *p, int tile_k, int tile_c)
     return tiles * (tile_k * tile_c + tile_k + tile_c);
 }
 
+/* Few, since each is another program: the fastest, and one for few channels
+ * of X. */
+static const struct {
+    int tile_k, tile_c;
+} default_tiles[] = {{5, 5}, {8, 3}};
+
+#define DEFAULT_TILES (int)(sizeof default_tiles / sizeof *default_tiles)
+
 static void choose_tile(const clconv_problem *p, int *values)
 {
     double best = 0;
-    for (int i = 0; i < params[TILE_K].count; ++i)
-        for (int j = 0; j < params[TILE_C].count; ++j) {
-            int tile_k = params[TILE_K].values[i];
-            int tile_c = params[TILE_C].values[j];
-            double now = cost(p, tile_k, tile_c);
-            if (!fits(tile_k, tile_c) || (best > 0 && now >= best))
-                continue;
-            best = now;
-            values[TILE_K] = tile_k;
-            values[TILE_C] = tile_c;
-        }
+    for (int i = 0; i < DEFAULT_TILES; ++i) {
+        int tile_k = default_tiles[i].tile_k;
+        int tile_c = default_tiles[i].tile_c;
+        double now = cost(p, tile_k, tile_c);
+        if (best > 0 && now >= best)
+            continue;
+        best = now;
+        values[TILE_K] = tile_k;
+        values[TILE_C] = tile_c;
+    }
 }
 
 /* Work-items for each compute unit, so that none waits long for the last. */
@@ -185,7 +220,7 @@ static void choose_split(const clconv_problem *p, const clconv_device *d,
                          int *values)
 {
     clconv_task t = {.problem = p, .device = d, .values = values};
-    shape s = shape_of(&t);
+    layout s = layout_of(&t);
     int64_t segments = clconv_tile_ceil(p->n * s.x.length, s.segment * LANES);
     int64_t wanted = (int64_t)ITEMS_PER_UNIT * d->compute_units;
     for (int i = 0; i < params[SPLIT_K].count; ++i) {
@@ -222,32 +257,35 @@ static unsigned wants_copies(const clconv_task *t)
 
 static size_t scratch(const clconv_task *t)
 {
-    shape s = shape_of(t);
+    layout s = layout_of(t);
     int64_t floats = s.partials + t->values[SPLIT_K] * s.weights;
     return (size_t)floats * sizeof(float);
 }
 
 /* Runs for an empty batch too: its partials are zeros then. */
-static void main_pass(const clconv_task *t, const shape *s, clconv_pass *pass)
+static void main_pass(const clconv_task *t, const layout *l,
+                      const clconv_shape *s, clconv_pass *pass)
 {
     *pass = (clconv_pass){
         .entry = "bwd_weight_tile",
-        .groups = (size_t)(t->values[SPLIT_K] * s->k_blocks * s->c_blocks),
+        .groups = (size_t)(t->values[SPLIT_K] * l->k_blocks * l->c_blocks),
         .local = 1,
         .serves = CLCONV_OP_DW,
     };
     clconv_entry_arg(pass, CLCONV_ARG_SCRATCH, CLCONV_DW);
     clconv_entry_arg(pass, CLCONV_ARG_BATCH, CLCONV_DW);
+    clconv_shape_arg(s, pass);
 }
 
 /* Vectors of dW that a work-item of the last pass sums. */
 #define SUM_VECTORS 32
 
-static void sum_pass(const clconv_task *t, const shape *s, clconv_pass *pass)
+static void sum_pass(const clconv_task *t, const layout *l,
+                     const clconv_shape *s, clconv_pass *pass)
 {
     *pass = (clconv_pass){
         .entry = "bwd_weight_tile_sum",
-        .groups = (size_t)clconv_tile_ceil(s->weights, SUM_VECTORS * LANES),
+        .groups = (size_t)clconv_tile_ceil(l->weights, SUM_VECTORS * LANES),
         .local = 1,
         .serves = CLCONV_OP_DW,
     };
@@ -256,40 +294,31 @@ static void sum_pass(const clconv_task *t, const shape *s, clconv_pass *pass)
     clconv_entry_arg(pass, CLCONV_ARG_BETA, CLCONV_DW);
     if (clconv_output_is_counted(t->problem, CLCONV_DW))
         clconv_entry_arg(pass, CLCONV_ARG_COUNTS, CLCONV_DW);
+    clconv_shape_arg(s, pass);
 }
 
 static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
 {
-    shape s = shape_of(t);
-    clconv_tile_pack_pass(&s.dy, batch, &out[0]);
-    clconv_tile_pack_pass(&s.x, batch, &out[1]);
-    main_pass(t, &s, &out[2]);
-    sum_pass(t, &s, &out[3]);
+    layout l = layout_of(t);
+    clconv_shape s = shape_of(t, &l);
+    clconv_tile_pack_pass(&l.dy, batch, &s, &out[0]);
+    clconv_tile_pack_pass(&l.x, batch, &s, &out[1]);
+    main_pass(t, &l, &s, &out[2]);
+    sum_pass(t, &l, &s, &out[3]);
     return 4;
 }
 
 /* ---- Text ------------------------------------------------------------- */
 
-static void set_holes(clconv_emit *e, const clconv_task *t, const shape *s)
+/* $most_sums: those that all taps of a tile can have. */
+static void set_holes(clconv_emit *e, const clconv_task *t)
 {
     const clconv_problem *p = t->problem;
     bool dy_half = clconv_tile_is_half(p, CLCONV_DY);
     bool x_half = clconv_tile_is_half(p, CLCONV_X);
-    clconv_emit_set(e, "c", p->c);
-    clconv_emit_set(e, "k", p->k);
-    clconv_emit_set(e, "r", p->r);
-    clconv_emit_set(e, "s", p->s);
-    clconv_emit_set(e, "filter", p->r * p->s);
-    clconv_emit_set(e, "tile", t->values[TILE_K] * t->values[TILE_C]);
-    clconv_emit_set(e, "row_step", p->dilation_h * s->x.pitch);
-    clconv_emit_set(e, "column_step", p->dilation_w);
-    clconv_emit_set(e, "image_stride", s->x.image_stride);
-    clconv_emit_set(e, "channel_stride", s->x.channel_stride);
-    clconv_emit_set(e, "segment", s->segment);
-    clconv_emit_set(e, "k_blocks", s->k_blocks);
-    clconv_emit_set(e, "c_blocks", s->c_blocks);
-    clconv_emit_set(e, "weights", s->weights);
-    clconv_emit_set(e, "partials", s->partials);
+    int64_t tile = t->values[TILE_K] * t->values[TILE_C];
+    clconv_emit_set(e, "tile", tile);
+    clconv_emit_set(e, "most_sums", MAX_FILTER * MAX_FILTER * tile);
     clconv_emit_set(e, "sum_vectors", SUM_VECTORS);
     clconv_emit_set_text(e, "dy_type", dy_half ? "half" : "float");
     clconv_emit_set_text(e, "x_type", x_half ? "half" : "float");
@@ -313,7 +342,7 @@ static void emit_multiply_row(clconv_emit *e, const clconv_task *t, int i)
 {
     clconv_emit_set(e, "i", i);
     clconv_emit_line(e, "const float16 a$i = load_dy_plane(dy, $i * "
-                        "(long)$channel_stride);");
+                        "channel_stride);");
     for (int j = 0; j < t->values[TILE_C]; ++j) {
         clconv_emit_set(e, "j", j);
         clconv_emit_line(e, "sum${i}_$j = a$i * b$j + sum${i}_$j;");
@@ -328,13 +357,14 @@ static void emit_multiply(clconv_emit *e, const clconv_task *t)
 {
     clconv_emit_open(
         e, "static void multiply(__global const $dy_type *dy, __global "
-           "const $x_type *x, int vectors, float16 *sums)");
+           "const $x_type *x, long channel_stride, int vectors, float16 "
+           "*sums)");
     emit_tile(e, t, "float16 sum${i}_$j = 0.0f;");
     clconv_emit_open(e, "for (int i = 0; i < vectors; ++i)");
     for (int j = 0; j < t->values[TILE_C]; ++j) {
         clconv_emit_set(e, "j", j);
         clconv_emit_line(e, "const float16 b$j = load_x_plane(x, $j * "
-                            "(long)$channel_stride);");
+                            "channel_stride);");
     }
     for (int i = 0; i < t->values[TILE_K]; ++i)
         emit_multiply_row(e, t, i);
@@ -361,13 +391,15 @@ static void emit_lane_sum(clconv_emit *e)
 static void emit_store_partials(clconv_emit *e)
 {
     clconv_emit_open(
-        e, "static void store_partials(__global float *partial, int k, "
-           "int c, const float16 *sums)");
-    clconv_emit_open(e, "for (int i = 0; i < min($tile_k, $k - k); ++i)");
-    clconv_emit_open(e, "for (int j = 0; j < min($tile_c, $c - c); ++j)");
-    clconv_emit_line(e, "__global float *to = partial + ((long)(k + i) * $c + "
-                        "c + j) * $filter;");
-    clconv_emit_open(e, "for (int tap = 0; tap < $filter; ++tap)");
+        e, "static void store_partials(__global float *partial, shape_t "
+           "shape, int k, int c, const float16 *sums)");
+    clconv_emit_line(e, "const int k_count = min($tile_k, (int)shape.k - k);");
+    clconv_emit_line(e, "const int c_count = min($tile_c, (int)shape.c - c);");
+    clconv_emit_open(e, "for (int i = 0; i < k_count; ++i)");
+    clconv_emit_open(e, "for (int j = 0; j < c_count; ++j)");
+    clconv_emit_line(e, "__global float *to = partial + ((k + i) * shape.c + "
+                        "c + j) * shape.filter;");
+    clconv_emit_open(e, "for (int tap = 0; tap < shape.filter; ++tap)");
     clconv_emit_line(e, "to[tap] = lane_sum(sums[tap * $tile + i * $tile_c + "
                         "j]);");
     clconv_emit_close(e);
@@ -380,75 +412,92 @@ static void emit_store_partials(clconv_emit *e)
 /* All taps over a segment. */
 static void emit_segment(clconv_emit *e)
 {
-    clconv_emit_line(e, "const long from = segment * $segment;");
-    clconv_emit_line(e, "const int count = min((long)$segment, vectors - "
+    clconv_emit_line(e, "const long from = segment * shape.segment;");
+    clconv_emit_line(e, "const int count = min(shape.segment, vectors - "
                         "from);");
-    clconv_emit_open(e, "for (int tap = 0; tap < $filter; ++tap)");
-    clconv_emit_line(e, "const int shift = tap / $s * $row_step + tap % $s * "
-                        "$column_step;");
+    clconv_emit_open(e, "for (int tap = 0; tap < shape.filter; ++tap)");
+    clconv_emit_line(e, "const int r = tap / (int)shape.s;");
+    clconv_emit_line(e, "const int s = tap % (int)shape.s;");
+    clconv_emit_line(e, "const long shift = r * shape.row_step + s * "
+                        "shape.column_step;");
     clconv_emit_line(e, "multiply(dy + from * 16, x + from * 16 + shift, "
-                        "count, sums + tap * $tile);");
+                        "shape.dy_channel_stride, count, sums + tap * "
+                        "$tile);");
     clconv_emit_close(e);
 }
 
-static void emit_main(clconv_emit *e, const clconv_task *t,
-                      const clconv_pass *pass)
+/* A work-item's share, k and c, and where its planes begin. */
+static void emit_place(clconv_emit *e)
 {
-    clconv_entry_open(e, t, pass, NULL);
-    clconv_emit_line(e, "const int c = get_group_id(0) % $c_blocks * $tile_c;");
-    clconv_emit_line(e, "const int k = get_group_id(0) / $c_blocks % $k_blocks "
+    clconv_emit_line(e, "const long item = get_group_id(0);");
+    clconv_emit_line(e, "const int c = item % shape.c_blocks * $tile_c;");
+    clconv_emit_line(e, "const int k = item / shape.c_blocks % shape.k_blocks "
                         "* $tile_k;");
-    clconv_emit_line(e, "const long share = get_group_id(0) / $c_blocks / "
-                        "$k_blocks;");
+    clconv_emit_line(e, "const long share = item / shape.c_blocks / "
+                        "shape.k_blocks;");
     clconv_emit_line(e, "__global const $dy_type *dy = $dy_planes + k * "
-                        "(long)$channel_stride;");
+                        "shape.dy_channel_stride;");
     clconv_emit_line(e, "__global const $x_type *x = $x_planes + c * "
-                        "(long)$channel_stride;");
-    clconv_emit_line(e, "const long vectors = (batch * (long)$image_stride + "
+                        "shape.x_channel_stride;");
+}
+
+static void emit_main(clconv_emit *e, const clconv_task *t,
+                      const clconv_shape *s, const clconv_pass *pass)
+{
+    clconv_shape_open(e, t, pass, s);
+    emit_place(e);
+    clconv_emit_line(e, "const long vectors = (batch * shape.dy_image_stride + "
                         "15) / 16;");
-    clconv_emit_line(e, "const long segments = (vectors + $segment - 1) / "
-                        "$segment;");
-    clconv_emit_line(e, "const long end = segments * (share + 1) / $split_k;");
-    clconv_emit_line(e, "float16 sums[$filter * $tile];");
-    clconv_emit_open(e, "for (int i = 0; i < $filter * $tile; ++i)");
+    clconv_emit_line(e, "const long segments = (vectors + shape.segment - 1) / "
+                        "shape.segment;");
+    clconv_emit_line(e, "const long first = segments * share / "
+                        "shape.split_k;");
+    clconv_emit_line(e, "const long end = segments * (share + 1) / "
+                        "shape.split_k;");
+    clconv_emit_line(e, "float16 sums[$most_sums];");
+    clconv_emit_open(e, "for (int i = 0; i < shape.filter * $tile; ++i)");
     clconv_emit_line(e, "sums[i] = 0.0f;");
     clconv_emit_close(e);
-    clconv_emit_open(e, "for (long segment = segments * share / $split_k; "
-                        "segment < end; ++segment)");
+    clconv_emit_open(e, "for (long segment = first; segment < end; "
+                        "++segment)");
     emit_segment(e);
     clconv_emit_close(e);
-    clconv_emit_line(e, "store_partials(scratch + $partials + share * "
-                        "$weights, k, c, sums);");
+    clconv_emit_line(e, "store_partials(scratch + shape.partials + share * "
+                        "shape.weights, shape, k, c, sums);");
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
 
-/* The last pass: shares in order, one vector or element of dW at a time. */
+/* The other shares in order; load adds a vector or an element of one. */
+static void emit_add_shares(clconv_emit *e, const char *load)
+{
+    clconv_emit_open(e, "for (int share = 1; share < shape.split_k; ++share)");
+    clconv_emit_line(e, load);
+    clconv_emit_close(e);
+}
+
+/* The last pass: one vector or element of dW at a time. */
 static void emit_sum(clconv_emit *e, const clconv_task *t,
-                     const clconv_pass *pass)
+                     const clconv_shape *s, const clconv_pass *pass)
 {
     clconv_output_emit_store(e, t->problem, CLCONV_DW, LANES);
     clconv_output_emit_store(e, t->problem, CLCONV_DW, 1);
-    clconv_entry_open(e, t, pass, NULL);
+    clconv_shape_open(e, t, pass, s);
     clconv_output_emit_tally(e, t->problem, CLCONV_DW);
+    clconv_emit_line(e, "const long weights = shape.weights;");
     clconv_emit_line(e, "__global const float *partial = scratch + "
-                        "$partials;");
+                        "shape.partials;");
     clconv_emit_line(e, "long i = get_group_id(0) * $sum_vectors * 16L;");
     clconv_emit_line(e, "const long end = min(i + $sum_vectors * 16L, "
-                        "(long)$weights);");
+                        "weights);");
     clconv_emit_open(e, "for (; i + 16 <= end; i += 16)");
     clconv_emit_line(e, "float16 sum = vload16(0, partial + i);");
-    clconv_emit_open(e, "for (int share = 1; share < $split_k; ++share)");
-    clconv_emit_line(e, "sum += vload16(0, partial + share * (long)$weights + "
-                        "i);");
-    clconv_emit_close(e);
+    emit_add_shares(e, "sum += vload16(0, partial + share * weights + i);");
     clconv_emit_line(e, "store_dw16(dw, i, sum, beta$tally);");
     clconv_emit_close(e);
     clconv_emit_open(e, "for (; i < end; ++i)");
     clconv_emit_line(e, "float sum = partial[i];");
-    clconv_emit_open(e, "for (int share = 1; share < $split_k; ++share)");
-    clconv_emit_line(e, "sum += partial[share * (long)$weights + i];");
-    clconv_emit_close(e);
+    emit_add_shares(e, "sum += partial[share * weights + i];");
     clconv_emit_line(e, "store_dw(dw, i, sum, beta$tally);");
     clconv_emit_close(e);
     clconv_output_emit_flush(e, t->problem, CLCONV_DW);
@@ -457,23 +506,25 @@ static void emit_sum(clconv_emit *e, const clconv_task *t,
 
 static void emit(clconv_emit *e, const clconv_task *t)
 {
-    shape s = shape_of(t);
+    layout l = layout_of(t);
+    clconv_shape s = shape_of(t, &l);
     clconv_pass pass[CLCONV_MAX_PASSES];
     passes(t, t->problem->n, pass);
-    clconv_tile_pack_emit(e, t, &s.dy, &pass[0]);
-    clconv_tile_pack_emit(e, t, &s.x, &pass[1]);
-    set_holes(e, t, &s);
+    clconv_shape_emit(e, &s);
+    clconv_tile_pack_emit(e, t, &l.dy, &s, &pass[0]);
+    clconv_tile_pack_emit(e, t, &l.x, &s, &pass[1]);
+    set_holes(e, t);
     emit_multiply(e, t);
     emit_lane_sum(e);
     emit_store_partials(e);
-    emit_main(e, t, &pass[2]);
-    emit_sum(e, t, &pass[3]);
+    emit_main(e, t, &s, &pass[2]);
+    emit_sum(e, t, &s, &pass[3]);
 }
 
 const clconv_kernel clconv_bwd_weight_tile = {
     .name = "bwd_weight_tile",
     .role = CLCONV_ROLE_BWD_WEIGHT,
-    .revision = 1,
+    .revision = 2,
     .summary = "register tiles for CPUs: NCHW, stride 1, one group",
     .params = params,
     .param_count = PARAM_COUNT,

@@ -62,6 +62,7 @@ static const char *declaration(clconv_arg_kind kind)
     case CLCONV_ARG_BATCH: return "    int batch$tail";
     case CLCONV_ARG_ELEMENTS: return "    long elements$tail";
     case CLCONV_ARG_SIZES: return "    sizes_t sizes$tail";
+    case CLCONV_ARG_SHAPE: return "    shape_t shape$tail";
     default: return "    __global $const$type *$name, long ${name}_offset$tail";
     }
 }

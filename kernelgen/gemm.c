@@ -6,8 +6,6 @@
  */
 #include "gemm.h"
 
-#include "operand.h"
-
 #define PITCH_EXTRA 8
 
 /* What the smallest legal plan may need; more is checked a plan. */

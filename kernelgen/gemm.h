@@ -17,6 +17,7 @@
 #define CLCONV_GEMM_H
 
 #include "gemm_stage.h"
+#include "operand.h"
 #include "unit.h"
 
 /* Work-items of a group, whatever the unit's lanes. */
@@ -34,7 +35,6 @@ enum {
 };
 
 enum { CLCONV_STAGING_VECTOR, CLCONV_STAGING_SCALAR };
-enum { CLCONV_CAST_SEPARATE, CLCONV_CAST_FUSED };
 
 #define CLCONV_GEMM_PARAM_ROWS                                                 \
     [CLCONV_GEMM_TILE_M] = {"tile_m", CLCONV_VALUES(64, 128),                  \
@@ -45,7 +45,7 @@ enum { CLCONV_CAST_SEPARATE, CLCONV_CAST_FUSED };
                             "terms of the sum staged at a time"},              \
     [CLCONV_GEMM_STAGING] = {"staging", CLCONV_NAMES("vector", "scalar"),      \
                              "how elements move to local memory"},             \
-    [CLCONV_GEMM_CAST] = {"cast", CLCONV_NAMES("separate", "fused"),           \
+    [CLCONV_GEMM_CAST] = {"cast", CLCONV_CAST_NAMES,                           \
                           "where fp32 operands are rounded"}
 
 /* What a kernel counts in ints on the device stays below this, so that a last

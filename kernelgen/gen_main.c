@@ -139,6 +139,14 @@ static bool print_step(const clconv_steps *steps, int index,
     return true;
 }
 
+static bool has_kernel(const clconv_steps *steps, const char *name)
+{
+    for (int i = 0; i < steps->count; ++i)
+        if (strcmp(steps->step[i].kernel->name, name) == 0)
+            return true;
+    return false;
+}
+
 static clconv_status make_steps(const gen_options *o, clconv_steps *out)
 {
     clconv_desc desc;
@@ -164,8 +172,16 @@ int main(int argc, char **argv)
         fprintf(stderr, "clconv-gen: %s\n", clconv_last_error());
         return EXIT_FAILURE;
     }
+    if (options.only && !has_kernel(&steps, options.only)) {
+        fprintf(stderr, "clconv-gen: --only: %s is not part of this plan\n",
+                options.only);
+        return EXIT_FAILURE;
+    }
     for (int i = 0; i < steps.count; ++i)
         if (!print_step(&steps, i, &options))
             return EXIT_FAILURE;
-    return EXIT_SUCCESS;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return EXIT_SUCCESS;
+    fprintf(stderr, "clconv-gen: the source cannot be written to stdout\n");
+    return EXIT_FAILURE;
 }

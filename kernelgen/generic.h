@@ -9,10 +9,6 @@
 
 #include "kernel.h"
 
-/* Index of the value "fused" and "separate" of their parameter cast. */
-enum { CLCONV_CAST_SEPARATE, CLCONV_CAST_FUSED };
-#define CLCONV_CAST_NAMES CLCONV_NAMES("separate", "fused")
-
 /*
  * float[width] window_<operand>[width](const __global T *p, long i, long end):
  * elements i .. i+width-1 of a tensor of end elements, 0 where there is none.

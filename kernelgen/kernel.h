@@ -52,7 +52,8 @@ typedef enum clconv_arg_kind {
     CLCONV_ARG_BETA,     /* "float": beta of an output */
     CLCONV_ARG_BATCH,    /* "int": images of this call */
     CLCONV_ARG_ELEMENTS, /* "long": elements of a tensor in this call */
-    CLCONV_ARG_SIZES     /* "sizes_t", see sizes.h */
+    CLCONV_ARG_SIZES,    /* "sizes_t", see sizes.h */
+    CLCONV_ARG_SHAPE     /* "shape_t", the pass's shape, see kernel_shape.h */
 } clconv_arg_kind;
 
 typedef struct clconv_arg {
@@ -62,6 +63,7 @@ typedef struct clconv_arg {
 
 #define CLCONV_MAX_ARGS 16
 #define CLCONV_MAX_PASSES 6
+#define CLCONV_MAX_SHAPE 40
 
 /* One launch. Everything is one-dimensional: some devices know no more. */
 typedef struct clconv_pass {
@@ -72,6 +74,8 @@ typedef struct clconv_pass {
     size_t local;  /* work-items of each */
     unsigned serves; /* clconv_op mask: runs if one of these is wanted */
     bool counts;     /* runs if a report is wanted, whatever it serves */
+    int64_t shape[CLCONV_MAX_SHAPE]; /* of a CLCONV_ARG_SHAPE */
+    int shape_count;
 } clconv_pass;
 
 typedef struct clconv_kernel {

@@ -67,7 +67,7 @@ static void emit_clip(clconv_emit *e, int cast_log2)
 {
     clconv_operand_set_limit(e, cast_log2);
     clconv_emit_line(e, "/* Finite values are clipped at $limit_value. */");
-    clconv_emit_line(e, "bits = select(min(bits, $limit), bits, "
+    clconv_emit_line(e, "bits = select(min(bits, ($int)($limit)), bits, "
                         "bits >= 0x7f800000);");
 }
 
@@ -87,8 +87,9 @@ void clconv_operand_emit_round(clconv_emit *e, const clconv_problem *p,
                                   : "$float a = as_$float(bits);");
     clconv_emit_line(e, "/* m: 2^13 times the power of two in a, so that a "
                         "sum has fp16's unit. */");
+    /* Vector limits: oclgrind 21.10 gets min(int16, int) wrong. */
     clconv_emit_line(e, "$int power = clamp(as_$int(a) & 0x7f800000, "
-                        "0x38800000, 0x47000000);");
+                        "($int)(0x38800000), ($int)(0x47000000));");
     clconv_emit_line(e, "$float m = as_$float(power + 0x06800000);");
     clconv_emit_line(e, "a = (a + m) - m;");
     if (to_inf)

@@ -19,6 +19,11 @@
 
 #include "kernel.h"
 
+/* The values of a parameter cast that offers both ways: fp16 copies written
+ * by a kernel of their own, or rounding in place. */
+enum { CLCONV_CAST_SEPARATE, CLCONV_CAST_FUSED };
+#define CLCONV_CAST_NAMES CLCONV_NAMES("separate", "fused")
+
 /* Is the operand read as half in this task: an fp16 tensor or a copy? */
 bool clconv_operand_is_half(const clconv_task *t, clconv_tensor tensor);
 

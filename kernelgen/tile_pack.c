@@ -64,8 +64,31 @@ int64_t clconv_tile_planes_floats(const clconv_problem *p,
     return clconv_tile_align(clconv_tile_ceil(planes->elements, per_float), 64);
 }
 
+static void add(clconv_shape *s, const clconv_tile_planes *planes,
+                const char *what, int64_t value)
+{
+    char name[32];
+    snprintf(name, sizeof name, "%s_%s", clconv_tensor_name(planes->tensor),
+             what);
+    clconv_shape_add(s, name, value);
+}
+
+void clconv_tile_pack_shape(const clconv_tile_planes *planes, clconv_shape *s)
+{
+    add(s, planes, "channels", planes->channels);
+    add(s, planes, "rows", planes->rows);
+    add(s, planes, "columns", planes->columns);
+    add(s, planes, "pitch", planes->pitch);
+    add(s, planes, "start", planes->start);
+    add(s, planes, "length", planes->length);
+    add(s, planes, "tail", planes->tail);
+    add(s, planes, "image_stride", planes->image_stride);
+    add(s, planes, "channel_stride", planes->channel_stride);
+    add(s, planes, "offset", planes->offset);
+}
+
 void clconv_tile_pack_pass(const clconv_tile_planes *planes, int64_t batch,
-                           clconv_pass *pass)
+                           const clconv_shape *s, clconv_pass *pass)
 {
     *pass = (clconv_pass){
         .entry = planes->entry,
@@ -76,43 +99,28 @@ void clconv_tile_pack_pass(const clconv_tile_planes *planes, int64_t batch,
     clconv_entry_arg(pass, CLCONV_ARG_OPERAND, planes->tensor);
     clconv_entry_arg(pass, CLCONV_ARG_SCRATCH, planes->tensor);
     clconv_entry_arg(pass, CLCONV_ARG_BATCH, planes->tensor);
+    clconv_shape_arg(s, pass);
 }
 
 /* ---- Text ------------------------------------------------------------- */
 
-/* $tensor, $stored (type in planes), $planes. */
-static void set_types(clconv_emit *e, const clconv_problem *p,
+/* $tensor, $given (type of the operand), $stored (type in planes), $planes. */
+static void set_types(clconv_emit *e, const clconv_task *t,
                       const clconv_tile_planes *planes)
 {
-    bool half_type = clconv_tile_is_half(p, planes->tensor);
+    bool half_type = clconv_tile_is_half(t->problem, planes->tensor);
+    bool half_given = clconv_operand_is_half(t, planes->tensor);
     const char *name = clconv_tensor_name(planes->tensor);
     char hole[32], address[80];
     clconv_emit_set_text(e, "tensor", name);
+    clconv_emit_set_text(e, "given", half_given ? "half" : "float");
     clconv_emit_set_text(e, "stored", half_type ? "half" : "float");
     snprintf(hole, sizeof hole, "%s_planes", name);
-    snprintf(address, sizeof address, "((__global %s *)(scratch + %lldL))",
-             half_type ? "half" : "float", (long long)planes->offset);
+    snprintf(address, sizeof address,
+             "((__global %s *)(scratch + shape.%s_offset))",
+             half_type ? "half" : "float", name);
     clconv_emit_set_text(e, hole, address);
     clconv_emit_set_text(e, "planes", address);
-}
-
-static void set_sizes(clconv_emit *e, const clconv_tile_planes *planes)
-{
-    int64_t whole = planes->columns / LANES * LANES;
-    int64_t last = planes->start + (planes->rows - 1) * planes->pitch;
-    clconv_emit_set(e, "rows", planes->rows);
-    clconv_emit_set(e, "columns", planes->columns);
-    clconv_emit_set(e, "channels", planes->channels);
-    clconv_emit_set(e, "pitch", planes->pitch);
-    clconv_emit_set(e, "start", planes->start);
-    clconv_emit_set(e, "length", planes->length);
-    clconv_emit_set(e, "tail_end", planes->length + planes->tail);
-    clconv_emit_set(e, "image_stride", planes->image_stride);
-    clconv_emit_set(e, "channel_stride", planes->channel_stride);
-    clconv_emit_set(e, "whole", whole);
-    clconv_emit_set(e, "last_vector", planes->columns - LANES);
-    clconv_emit_set(e, "last_zeros", planes->pitch - LANES);
-    clconv_emit_set(e, "end", last + planes->columns);
 }
 
 static void emit_access(clconv_emit *e, bool half_type)
@@ -157,23 +165,21 @@ static void emit_zero(clconv_emit *e, bool half_type)
     clconv_emit_blank(e);
 }
 
-/* A row of fewer than 16 columns from element i on; total: the tensor's. */
-static void emit_load_short(clconv_emit *e, const clconv_task *t,
-                            clconv_tensor tensor)
+/* The columns < 16 of a row from element i on; total: the tensor's. */
+static void emit_load_short(clconv_emit *e)
 {
-    bool half_type = clconv_operand_is_half(t, tensor);
-    clconv_emit_set_text(e, "given", half_type ? "half" : "float");
     clconv_emit_open(e, "static float16 load_${tensor}_short("
-                        "__global const $given *p, long i, long total)");
+                        "__global const $given *p, long i, long total, "
+                        "int columns)");
     clconv_emit_line(e, "const int16 lane = (int16)(0, 1, 2, 3, 4, 5, 6, 7,");
     clconv_emit_line(e, "                           8, 9, 10, 11, 12, 13, 14, "
                         "15);");
     clconv_emit_open(e, "if (i + 16 <= total)");
     clconv_emit_line(e, "return select((float16)(0.0f), load_${tensor}16(p, "
-                        "i), lane < $columns);");
+                        "i), lane < columns);");
     clconv_emit_close(e);
     clconv_emit_line(e, "float row[16] = {0.0f};");
-    clconv_emit_open(e, "for (int j = 0; j < $columns; ++j)");
+    clconv_emit_open(e, "for (int j = 0; j < columns; ++j)");
     clconv_emit_line(e, "row[j] = load_$tensor(p, i + j);");
     clconv_emit_close(e);
     clconv_emit_line(e, "return vload16(0, row);");
@@ -181,47 +187,69 @@ static void emit_load_short(clconv_emit *e, const clconv_task *t,
     clconv_emit_blank(e);
 }
 
-/* $lanes: the names of count lanes of v from the first one on. */
-static void set_lanes(clconv_emit *e, int first, int count)
+/* The next width columns of the row, if columns has that bit. */
+static void emit_store_piece(clconv_emit *e, int width, bool half_type)
 {
-    static const char digits[] = "0123456789abcdef";
-    char lanes[LANES + 2] = "s";
-    for (int i = 0; i < count; ++i)
-        lanes[1 + i] = digits[first + i];
-    clconv_emit_set_text(e, "lanes", lanes);
+    clconv_operand_set_width(e, width);
+    clconv_emit_set(e, "width", width);
+    clconv_emit_open(e, "if (columns & $width)");
+    if (half_type)
+        clconv_emit_line(e, "vstore_half$vn(vload$vn(0, row + done), 0, p + at "
+                            "+ done);");
+    else
+        clconv_emit_line(e, "vstore$vn(vload$vn(0, row + done), 0, p + at + "
+                            "done);");
+    clconv_emit_line(e, "done += $width;");
+    clconv_emit_close(e);
 }
 
-/* The first columns lanes of v, in pieces of 8, 4, 2 and 1. */
-static void emit_store_pieces(clconv_emit *e, int columns, bool half_type)
+/* The last column of an odd number of them. */
+static void emit_store_last(clconv_emit *e, bool half_type)
 {
-    int first = 0;
-    for (int width = LANES / 2; width > 0; width /= 2) {
-        if (!(columns & width))
-            continue;
-        set_lanes(e, first, width);
-        clconv_emit_set(e, "first", first);
-        clconv_operand_set_width(e, width);
-        if (half_type)
-            clconv_emit_line(e, "vstore_half$vn(v.$lanes, 0, p + at + "
-                                "$first);");
-        else if (width > 1)
-            clconv_emit_line(e, "vstore$vn(v.$lanes, 0, p + at + $first);");
-        else
-            clconv_emit_line(e, "p[at + $first] = v.$lanes;");
-        first += width;
-    }
+    clconv_emit_open(e, "if (columns & 1)");
+    clconv_emit_line(e, half_type ? "vstore_half(row[done], 0, p + at + done);"
+                                  : "p[at + done] = row[done];");
+    clconv_emit_close(e);
 }
 
-/* A short row at element at of the plane. */
-static void emit_store_short(clconv_emit *e, const clconv_tile_planes *planes,
-                             bool half_type)
+/* A short row at element at of the plane, and the gap after it. */
+static void emit_store_short(clconv_emit *e, bool half_type)
 {
-    clconv_emit_open(e, "static void store_${tensor}_short("
-                        "__global $stored *p, int at, float16 v)");
-    clconv_emit_open(e, "if (at + 16 <= $length)");
+    clconv_emit_open(e, "static void store_${tensor}_short(__global $stored "
+                        "*p, int at, float16 v, int columns, int pitch, int "
+                        "length)");
+    clconv_emit_open(e, "if (at + 16 <= length)");
     clconv_emit_line(e, "store_${tensor}_plane(p, at, v);");
-    clconv_emit_else(e);
-    emit_store_pieces(e, (int)planes->columns, half_type);
+    clconv_emit_line(e, "zero_${tensor}_plane(p, at + 16, at + pitch);");
+    clconv_emit_line(e, "return;");
+    clconv_emit_close(e);
+    clconv_emit_line(e, "float row[16];");
+    clconv_emit_line(e, "int done = 0;");
+    clconv_emit_line(e, "vstore16(v, 0, row);");
+    for (int width = LANES / 2; width > 1; width /= 2)
+        emit_store_piece(e, width, half_type);
+    emit_store_last(e, half_type);
+    clconv_emit_line(e, "zero_${tensor}_plane(p, at + columns, at + pitch);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* A row of 16 columns or more from element i on, to element at. */
+static void emit_long_row(clconv_emit *e)
+{
+    clconv_emit_open(e, "static void pack_${tensor}_long("
+                        "__global const $given *p, long i, "
+                        "__global $stored *plane, int at, int columns, int "
+                        "gap)");
+    clconv_emit_line(e, "if (gap > 16)");
+    clconv_emit_line(e, "    zero_${tensor}_plane(plane, at + columns, at + "
+                        "columns + gap);");
+    clconv_emit_line(e, "else if (gap > 0)");
+    clconv_emit_line(e, "    zeros_$tensor(plane, at + columns + gap - 16);");
+    clconv_emit_open(e, "for (int j = 0; j < columns; j += 16)");
+    clconv_emit_line(e, "const int from = min(j, columns - 16);");
+    clconv_emit_line(e, "store_${tensor}_plane(plane, at + from, "
+                        "load_${tensor}16(p, i + from));");
     clconv_emit_close(e);
     clconv_emit_close(e);
     clconv_emit_blank(e);
@@ -232,74 +260,58 @@ static void emit_functions(clconv_emit *e, const clconv_task *t,
 {
     bool half_type = clconv_tile_is_half(t->problem, planes->tensor);
     clconv_operand_emit_load(e, t, planes->tensor, LANES);
-    if (planes->columns < LANES)
-        clconv_operand_emit_load(e, t, planes->tensor, 1);
-    set_types(e, t->problem, planes);
-    set_sizes(e, planes);
+    clconv_operand_emit_load(e, t, planes->tensor, 1);
+    set_types(e, t, planes);
     emit_access(e, half_type);
     emit_zero(e, half_type);
-    if (planes->columns < LANES) {
-        emit_load_short(e, t, planes->tensor);
-        emit_store_short(e, planes, half_type);
-    }
+    emit_load_short(e);
+    emit_store_short(e, half_type);
+    emit_long_row(e);
 }
 
-static void emit_short_row(clconv_emit *e, const clconv_tile_planes *planes)
+static void emit_rows(clconv_emit *e)
 {
-    clconv_emit_line(e, "store_${tensor}_short(plane, at, "
-                        "load_${tensor}_short($tensor, i, total));");
-    if (planes->pitch > planes->columns)
-        clconv_emit_line(e, "zero_${tensor}_plane(plane, at + $columns, at + "
-                            "$pitch);");
-}
-
-static void emit_long_row(clconv_emit *e, const clconv_tile_planes *planes)
-{
-    int64_t gap = planes->pitch - planes->columns;
-    if (gap > LANES)
-        clconv_emit_line(e, "zero_${tensor}_plane(plane, at + $columns, at + "
-                            "$pitch);");
-    else if (gap > 0)
-        clconv_emit_line(e, "zeros_$tensor(plane, at + $last_zeros);");
-    clconv_emit_open(e, "for (int j = 0; j < $whole; j += 16)");
-    clconv_emit_line(e, "store_${tensor}_plane(plane, at + j, "
-                        "load_${tensor}16($tensor, i + j));");
+    clconv_emit_open(e, "for (int row = 0; row < rows; ++row)");
+    clconv_emit_open(e, "if (columns < 16)");
+    clconv_emit_line(e, "store_${tensor}_short(plane, at, load_${tensor}_short("
+                        "$tensor, i, total, columns), columns, pitch, "
+                        "length);");
+    clconv_emit_else(e);
+    clconv_emit_line(e, "pack_${tensor}_long($tensor, i, plane, at, columns, "
+                        "pitch - columns);");
     clconv_emit_close(e);
-    if (planes->columns % LANES)
-        clconv_emit_line(e, "store_${tensor}_plane(plane, at + $last_vector, "
-                            "load_${tensor}16($tensor, i + $last_vector));");
+    clconv_emit_line(e, "i += columns;");
+    clconv_emit_line(e, "at += pitch;");
+    clconv_emit_close(e);
 }
 
 void clconv_tile_pack_emit(clconv_emit *e, const clconv_task *t,
                            const clconv_tile_planes *planes,
-                           const clconv_pass *pass)
+                           const clconv_shape *s, const clconv_pass *pass)
 {
     emit_functions(e, t, planes);
-    clconv_entry_open(e, t, pass, NULL);
-    set_types(e, t->problem, planes);
+    clconv_shape_open(e, t, pass, s);
+    set_types(e, t, planes);
+    clconv_emit_line(e, "const int rows = shape.${tensor}_rows;");
+    clconv_emit_line(e, "const int columns = shape.${tensor}_columns;");
+    clconv_emit_line(e, "const int pitch = shape.${tensor}_pitch;");
+    clconv_emit_line(e, "const int length = shape.${tensor}_length;");
+    clconv_emit_line(e, "const long channels = shape.${tensor}_channels;");
+    clconv_emit_line(e,
+                     "const long total = batch * channels * rows * columns;");
     clconv_emit_line(e, "const long index = get_group_id(0);");
-    clconv_emit_line(e, "const long image = index / $channels;");
+    clconv_emit_line(e, "const long image = index / channels;");
     clconv_emit_line(e, "__global $stored *plane = $planes + image * "
-                        "$image_stride + index % $channels * "
-                        "$channel_stride;");
-    if (planes->columns < LANES)
-        clconv_emit_line(e, "const long total = (long)batch * $channels * "
-                            "$rows * $columns;");
-    clconv_emit_line(e, "long i = index * $rows * $columns;");
-    clconv_emit_line(e, "int at = $start;");
+                        "shape.${tensor}_image_stride + index % channels * "
+                        "shape.${tensor}_channel_stride;");
+    clconv_emit_line(e, "long i = index * rows * columns;");
+    clconv_emit_line(e, "int at = shape.${tensor}_start;");
     clconv_emit_line(e, "zero_${tensor}_plane(plane, 0, at);");
-    clconv_emit_open(e, "for (int row = 0; row < $rows; ++row)");
-    if (planes->columns < LANES)
-        emit_short_row(e, planes);
-    else
-        emit_long_row(e, planes);
-    clconv_emit_line(e, "i += $columns;");
-    clconv_emit_line(e, "at += $pitch;");
-    clconv_emit_close(e);
-    clconv_emit_line(e, planes->tail
-                            ? "zero_${tensor}_plane(plane, $end, image + 1 == "
-                              "batch ? $tail_end : $length);"
-                            : "zero_${tensor}_plane(plane, $end, $length);");
+    emit_rows(e);
+    clconv_emit_line(e, "const int tail = image + 1 == batch ? "
+                        "shape.${tensor}_tail : 0;");
+    clconv_emit_line(e, "zero_${tensor}_plane(plane, at - pitch + columns, "
+                        "length + tail);");
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }

@@ -11,8 +11,9 @@
  * Planes follow one another image by image or channel by channel. The pack
  * pass writes each element of the planes of a call, the zeros too.
  *
- *     clconv_tile_pack_pass(&planes, batch, &pass);        in passes()
- *     clconv_tile_pack_emit(e, t, &planes, &pass);         in emit()
+ *     clconv_tile_pack_shape(&planes, &shape);             in the shape
+ *     clconv_tile_pack_pass(&planes, batch, &shape, &pass);   in passes()
+ *     clconv_tile_pack_emit(e, t, &planes, &shape, &pass);    in emit()
  *     "load_dy_plane(p, i)"                                in the text
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -21,6 +22,7 @@
 #define CLCONV_TILE_PACK_H
 
 #include "kernel.h"
+#include "kernel_shape.h"
 
 /* Elements of the vectors that all of this is made of. */
 #define CLCONV_TILE_LANES 16
@@ -58,15 +60,18 @@ bool clconv_tile_is_half(const clconv_problem *p, clconv_tensor tensor);
 int64_t clconv_tile_planes_floats(const clconv_problem *p,
                                   const clconv_tile_planes *planes);
 
+/* Adds <tensor>_rows, <tensor>_pitch and so on: the names of the struct. */
+void clconv_tile_pack_shape(const clconv_tile_planes *planes, clconv_shape *s);
+
 /* Fills *pass: one work-item a plane. */
 void clconv_tile_pack_pass(const clconv_tile_planes *planes, int64_t batch,
-                           clconv_pass *pass);
+                           const clconv_shape *s, clconv_pass *pass);
 
 /* The entry point, and before it the functions
  *     float16 load_<tensor>_plane(__global const T *p, long i)
  * and, for the hole $<tensor>_planes, the planes' address in the scratch. */
 void clconv_tile_pack_emit(clconv_emit *e, const clconv_task *t,
                            const clconv_tile_planes *planes,
-                           const clconv_pass *pass);
+                           const clconv_shape *s, const clconv_pass *pass);
 
 #endif

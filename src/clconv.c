@@ -97,19 +97,23 @@ static clconv_status make_source(const clconv_plan *plan, int step, char **out)
 
 static clconv_status compile_step(clconv_plan *plan, int step)
 {
+    const char *name = plan->steps.step[step].kernel->name;
+    clconv_built *built = &plan->built[step];
     char *source;
     clconv_status status = make_source(plan, step, &source);
     if (status != CLCONV_OK)
         return status;
     double start = clconv_os_milliseconds();
     cl_program program;
-    status = clconv_cache_program(
-        plan->context->cache, plan->steps.step[step].kernel->name, source,
-        &plan->built[step].origin, &program);
-    plan->built[step].milliseconds = clconv_os_milliseconds() - start;
+    status = clconv_cache_program(plan->context->cache, name, source,
+                                  &built->origin, &program);
+    built->milliseconds = clconv_os_milliseconds() - start;
     free(source);
     if (status != CLCONV_OK)
         return status;
+    clconv_log_info(&plan->context->log, "kernel %s: program %s, %.1f ms",
+                    name, clconv_origin_name(built->origin),
+                    built->milliseconds);
     return clconv_launch_add(plan->launch, step, program);
 }
 

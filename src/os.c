@@ -255,8 +255,10 @@ static int create_unfinished(const char *dir, char **path)
             *path = name;
             return file;
         }
+        int error = errno;
         free(name);
-        if (errno != EEXIST)
+        errno = error;
+        if (error != EEXIST)
             return -1;
     }
     return -1;

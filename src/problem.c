@@ -122,16 +122,18 @@ static clconv_status check_combinations(const clconv_desc *d)
     return CLCONV_OK;
 }
 
-/* One axis of the output shape. All inputs are below 2^31. */
+/* One axis of the output shape. All inputs are below 2^31, so that no sum or
+ * product of two leaves 64 bits. */
 static clconv_status output_size(const char *axis, int64_t in, int64_t before,
                                  int64_t after, int64_t filter,
                                  int64_t dilation, int64_t stride,
                                  int64_t *out)
 {
     int64_t padded = in + before + after;
-    if (padded > INT_LIMIT || filter - 1 > (INT_LIMIT - 1) / dilation)
-        return INVALID("desc: the padded %s or the dilated filter exceeds %d",
-                       axis, INT_LIMIT);
+    if (padded > INT_LIMIT)
+        return INVALID("desc: the padded %s is %" PRId64 "; it must be at "
+                       "most %d",
+                       axis, padded, INT_LIMIT);
     int64_t extent = dilation * (filter - 1) + 1;
     if (extent > padded)
         return INVALID("desc: the filter spans %" PRId64

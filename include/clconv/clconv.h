@@ -202,8 +202,8 @@ CLCONV_API size_t clconv_desc_format(const clconv_desc *desc, char *text,
 typedef struct clconv_context clconv_context;
 
 typedef enum clconv_log_level {
-    CLCONV_LOG_WARNING = 0,
-    CLCONV_LOG_INFO = 1
+    CLCONV_LOG_WARNING = 0, /* it goes on, with less: no cache, another plan */
+    CLCONV_LOG_INFO = 1     /* each program of a plan: from where, how long */
 } clconv_log_level;
 
 /* Called from whichever thread is inside libclconv; must not call back. */

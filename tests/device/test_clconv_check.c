@@ -95,6 +95,46 @@ Test(clconv_check, does_not_succeed_if_nothing_matches)
     check("--filter", "zebra", 1, "0 passed, 0 failed, 0 skipped\n");
 }
 
+/* A row that is no convolution is an error, not a row that does not match. */
+Test(clconv_check, says_what_is_wrong_with_a_row)
+{
+    const char *path = "clconv_check_row.csv";
+    const char *argv[] = {CLCONV_CHECK, "--cases", path, NULL};
+    FILE *file = fopen(path, "w");
+
+    cr_assert_not_null(file);
+    fputs("name,N,C,H,W,K,R,S,stride_h,stride_w,pad_top,pad_bottom,pad_left,"
+          "pad_right,dilation_h,dilation_w,groups\n"
+          "wide,1,3,1,1,4,2,2,1,1,0,0,0,0,1,1,1\n"
+          "odd,1,3,2,2,4,2,2,1,1,0,0,0,0,1,1,2\n",
+          file);
+    fclose(file);
+    program_run(argv, &result);
+    remove(path);
+    cr_assert_eq(result.status, 1, "status %d", result.status);
+    cr_assert(strstr(result.err, "wide: desc: the filter spans 2 of height"),
+              "%s", result.err);
+    cr_assert(strstr(result.err, "odd: desc.groups is 2; it must divide"),
+              "%s", result.err);
+    cr_assert(strstr(result.err, "not every row could be judged"), "%s",
+              result.err);
+    cr_assert_not(strstr(result.err, "filter\n"), "%s", result.err);
+    cr_assert_str_eq(result.out, "0 passed, 0 failed, 0 skipped\n");
+}
+
+Test(clconv_check, fails_if_its_result_cannot_be_written)
+{
+    const char *argv[] = {"/bin/sh", "-c",
+                          CLCONV_CHECK " --judgements tiny --problem " PROBLEM
+                                       " >/dev/full",
+                          NULL};
+
+    program_run(argv, &result);
+    cr_assert_eq(result.status, 1, "status %d", result.status);
+    cr_assert(strstr(result.err, "cannot be written to stdout"), "%s",
+              result.err);
+}
+
 static void refuse(const char *option, const char *value, const char *why)
 {
     const char *argv[] = {CLCONV_CHECK, option, value, NULL};
@@ -110,6 +150,8 @@ Test(clconv_check, refuses_wrong_options)
     refuse("--layout", "chwn", "--layout");
     refuse("--judgements", "tiny,huge", "--judgements");
     refuse("--judgements", "", "--judgements");
+    refuse("--judgements", "tiny,enormous-beyond-every-measure-of-it",
+           "--judgements enormous-beyond");
     refuse("--problem", "n1c1", "--problem");
     refuse("--cases", "/does/not/exist.csv", "/does/not/exist.csv");
     refuse("--seed", "1", "--cases");

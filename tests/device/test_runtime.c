@@ -303,6 +303,29 @@ Test(runtime, the_same_call_gives_the_same_bits)
 
 /* ---- Workspace and report ---------------------------------------------- */
 
+/* Copies of x and dy, at 128 MiB an image each, would not fit. */
+Test(runtime, a_plan_keeps_within_the_largest_allocation)
+{
+    rig r;
+    rig_open(&r, HOST_IN_ORDER, problem, NULL);
+    cl_ulong largest = 0;
+    clGetDeviceInfo(r.host.device, CL_DEVICE_MAX_MEM_ALLOC_SIZE,
+                    sizeof largest, &largest, NULL);
+    clconv_desc desc;
+    cr_assert_eq(clconv_desc_parse("n1c64h1024w1024k64r1s1", &desc),
+                 CLCONV_OK);
+    desc.n = (int64_t)(largest >> 27) + 1;
+    clconv_plan *plan;
+    cr_assert_eq(clconv_plan_create(r.context, &desc, CLCONV_OP_BACKWARD, NULL,
+                                    &plan),
+                 CLCONV_OK, "%s", clconv_last_error());
+    size_t bytes = 0;
+    clconv_plan_workspace_size(plan, &bytes);
+    cr_assert_leq(bytes, largest);
+    clconv_plan_release(plan);
+    rig_close(&r);
+}
+
 Test(runtime, no_byte_outside_the_workspace_is_written)
 {
     enum { GUARD = 512 };
@@ -371,6 +394,24 @@ Test(runtime, counts_are_added_to_the_report_at_its_offset)
                  count_nonzero(&r, RIG_W, r.elements[RIG_W]));
     cr_assert_eq(got->dx.nonzero, 0); /* fp32 outputs are not counted */
     clReleaseMemObject(mem);
+    rig_close(&r);
+}
+
+/* The device adds to two 32-bit words, low first. */
+Test(runtime, a_count_goes_on_past_32_bits)
+{
+    const uint64_t before = UINT32_MAX;
+    rig r;
+    rig_open(&r, HOST_IN_ORDER, problem, NULL);
+    clconv_report report = {.dy.nonzero = before, .w.nonzero = before << 4};
+    r.args.report.mem = host_buffer(&r.host, sizeof report, &report);
+    rig_run(&r);
+    host_read(&r.host, r.args.report.mem, 0, sizeof report, &report);
+    cr_assert_eq(report.dy.nonzero,
+                 before + count_nonzero(&r, RIG_DY, r.elements[RIG_DY]));
+    cr_assert_eq(report.w.nonzero,
+                 (before << 4) + count_nonzero(&r, RIG_W, r.elements[RIG_W]));
+    clReleaseMemObject(r.args.report.mem);
     rig_close(&r);
 }
 

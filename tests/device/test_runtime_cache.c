@@ -6,6 +6,7 @@
  */
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "cache_dir.h"
+#include "cl_build.h"
 #include "cl_query.h"
 #include "objects.h"
 #include "rig.h"
@@ -117,6 +119,27 @@ Test(runtime_cache, explain_tells_where_a_program_came_from)
     rig_close(&r);
 }
 
+/* Counts the messages that tell of a compiled program. */
+static void count_built(clconv_log_level level, const char *message,
+                        void *user)
+{
+    int *built = user;
+    *built += level == CLCONV_LOG_INFO && strstr(message, "program built");
+}
+
+Test(runtime_cache, the_log_tells_of_each_program_that_was_compiled)
+{
+    rig r;
+    int built = 0;
+    clconv_context_options options = options_for("");
+    options.log = count_built;
+    options.log_user = &built;
+    rig_open(&r, HOST_IN_ORDER, problem, &options);
+    cr_assert_gt(built, 0);
+    cr_assert_eq(built, clconv_cache_builds(r.context->cache));
+    rig_close(&r);
+}
+
 /* Where a binary costs a second compilation, none is stored unasked. */
 Test(runtime_cache, by_default_only_cheap_binaries_are_stored)
 {
@@ -207,6 +230,62 @@ static char *key_of(const cache_file *file)
     cr_assert_not_null(key);
     memcpy(key, file->data + 64, size);
     return key;
+}
+
+static void expect_in_key(const char *key, const char *name, const char *value)
+{
+    char line[600];
+    snprintf(line, sizeof line, "%s: %s\n", name, value);
+    cr_assert_not_null(strstr(key, line), "no %sin the key:\n%.1000s", line,
+                       key);
+}
+
+static void expect_platform_in_key(const char *key, cl_device_id device)
+{
+    cl_platform_id platform = NULL;
+    char text[512] = "";
+    clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof platform, &platform,
+                    NULL);
+    clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof text, text, NULL);
+    expect_in_key(key, "platform", text);
+    clGetPlatformInfo(platform, CL_PLATFORM_VERSION, sizeof text, text, NULL);
+    expect_in_key(key, "platform version", text);
+}
+
+/* Another driver, device or version of the library must not find it. */
+Test(runtime_cache, a_key_holds_all_that_makes_another_binary)
+{
+    static const struct {
+        const char *name;
+        cl_device_info info;
+    } facts[] = {
+        {"device", CL_DEVICE_NAME},
+        {"vendor", CL_DEVICE_VENDOR},
+        {"device version", CL_DEVICE_VERSION},
+        {"driver", CL_DRIVER_VERSION},
+    };
+    live_with_one_program(NULL);
+    cache_file file;
+    cache_dir_read_only_entry(&dir, &file);
+    char *key = key_of(&file), text[512];
+    host h;
+    cr_assert_eq(host_open(getenv("CLCONV_DEVICE"), HOST_IN_ORDER, &h),
+                 HOST_OK);
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; ++i) {
+        clGetDeviceInfo(h.device, facts[i].info, sizeof text, text, NULL);
+        expect_in_key(key, facts[i].name, text);
+    }
+    cl_uint units = 0;
+    clGetDeviceInfo(h.device, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units,
+                    &units, NULL);
+    snprintf(text, sizeof text, "%u", (unsigned)units);
+    expect_in_key(key, "compute units", text);
+    expect_platform_in_key(key, h.device);
+    expect_in_key(key, "libclconv", clconv_version());
+    expect_in_key(key, "options", CLCONV_BUILD_OPTIONS);
+    host_close(&h);
+    free(key);
+    cache_file_free(&file);
 }
 
 /* Mesa's rusticl ends the process when it is given such a binary. */

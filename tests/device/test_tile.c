@@ -189,6 +189,35 @@ Test(tile, values_do_not_change_what_is_computed)
         expect_case_exact("n5c11h30w31k13r3s3p1", plans[i]);
 }
 
+Test(tile, baked_sizes_are_exact)
+{
+    static const char plan[] =
+        "bwd_data_tile:shape=baked;bwd_weight_tile:shape=baked";
+    static const char *const problems[] = {
+        "n3c17h7w7k5r3s3p1",
+        "n2c4h10w20k5r3s2p2x3x0x1_fp32",
+        "n2c3h3w2k4r2s3p4x0x17x9d1x9",
+    };
+    skip_unless_cpu();
+    for (size_t i = 0; i < COUNT(problems); ++i)
+        expect_case_exact(problems[i], plan);
+}
+
+/* The depth is many times that of one chain of sums in bwd_data_tile, and no
+ * multiple of it. */
+Test(tile, a_deep_sum_in_blocks_is_exact)
+{
+    static const char *const problems[] = {
+        "n1c9h5w6k131r3s3p1",
+        "n1c9h5w6k61r5s5p2_fp32",
+        "n1c9h5w6k301r1s1_fp32",
+        "n1c2h16w16k3r12s12p6_fp32",
+    };
+    skip_unless_cpu();
+    for (size_t i = 0; i < COUNT(problems); ++i)
+        expect_case_exact(problems[i], "bwd_data_tile;bwd_weight_generic");
+}
+
 Test(tile, a_smaller_batch_is_exact_and_leaves_the_rest)
 {
     static const char problem[] = "n4c5h6w9k6r3s3p1";

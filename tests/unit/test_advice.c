@@ -70,12 +70,16 @@ Test(advice, operands_are_spoken_of_where_they_are_cast)
 {
     report.x.saturated = 3;
     assert_lines(1.0, 1, "3 elements of x are beyond float16's range");
+    report.w.nonzero = 100;
+    report.w.zeroed = 50;
+    assert_lines(1.0, 2,
+                 "50.0 % of the nonzero elements of w became 0; --math fp32");
     desc.math = CLCONV_FP32;
     report.dy.saturated = report.dy.zeroed = 1000;
     assert_lines(1e6, 0, "");
 }
 
-Test(advice, every_tensor_has_room_for_its_line)
+Test(advice, every_tensor_has_room_for_its_lines)
 {
     clconv_counts *const all[] = {&report.dy, &report.x,  &report.w,
                                   &report.dw, &report.db, &report.dx};
@@ -85,7 +89,7 @@ Test(advice, every_tensor_has_room_for_its_line)
         all[i]->zeroed = UINT64_MAX;
         all[i]->saturated = UINT64_MAX;
     }
-    assert_lines(100.0, 7, "--dx-type f32");
+    assert_lines(100.0, ADVICE_MAX, "--dx-type f32");
     for (size_t i = 0; i < lines.count; ++i)
         cr_assert_lt(strlen(lines.lines[i]), sizeof(lines.lines[i]) - 1);
 }

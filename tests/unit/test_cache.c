@@ -219,16 +219,36 @@ Test(cache, after_a_failed_write_there_is_one_warning_and_no_more_writes)
     clconv_store_free(s);
 }
 
-static void leave_unfinished(const char *name, time_t age)
+/* Makes the file if there is none, and says that it is so old. */
+static void make_old(const char *path, time_t age)
 {
-    char path[1024];
-    snprintf(path, sizeof path, "%s/" CLCONV_OS_UNFINISHED "%s", dir.entries,
-             name);
     int file = open(path, O_WRONLY | O_CREAT, 0600);
     cr_assert_geq(file, 0, "%s", path);
     struct timespec times[2] = {{time(NULL) - age, 0}, {time(NULL) - age, 0}};
     cr_assert_eq(futimens(file, times), 0);
     close(file);
+}
+
+static void leave_unfinished(const char *name, time_t age)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s/" CLCONV_OS_UNFINISHED "%s", dir.entries,
+             name);
+    make_old(path, age);
+}
+
+Test(cache, an_entry_does_not_age)
+{
+    clconv_store *s = open_store();
+    cr_assert(clconv_store_write(s, key, bytes, sizeof bytes));
+    clconv_store_free(s);
+    cache_file file;
+    cache_dir_read_only_entry(&dir, &file);
+    make_old(file.path, 1000 * 24 * 60 * 60);
+    s = open_store();
+    cr_assert(reads_back(s, key));
+    clconv_store_free(s);
+    cache_file_free(&file);
 }
 
 Test(cache, what_a_killed_writer_left_goes_after_a_day)

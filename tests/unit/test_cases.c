@@ -94,7 +94,11 @@ Test(cases, refuses_headers_with_the_place)
     assert_error("name,N,Q\n", "a.csv:1:8: unknown column \"Q\"");
     assert_error("name,N,N\n", "a.csv:1:8: column \"N\" stands twice");
     assert_error("name, N\n", "a.csv:1:6: unknown column \" N\"");
-    assert_error("", "a.csv:1:1: unknown column \"\"");
+    assert_error("name,,N\n", "a.csv:1:6: unknown column \"\"");
+    assert_error("", "a.csv:1:1: the first line must name the columns");
+    assert_error("\r\n" HEADER,
+                 "a.csv:1:1: the first line must name the columns");
+    assert_error("\xEF\xBB\xBFname,Q\n", "a.csv:1:6: unknown column \"Q\"");
 }
 
 Test(cases, refuses_numbers_with_the_place)
@@ -142,7 +146,21 @@ Test(cases, says_which_file_cannot_be_read)
     case_list list = {NULL, 0};
 
     cr_assert_not(cases_read("/does/not/exist.csv", &list, error));
-    cr_assert_str_eq(error, "/does/not/exist.csv: cannot be read as text");
+    cr_assert_str_eq(error, "/does/not/exist.csv: No such file or directory");
+    cr_assert_not(cases_read("/", &list, error));
+    cr_assert_str_eq(error, "/: Is a directory");
+    cr_assert_not(cases_read("/dev/null", &list, error));
+    cr_assert_str_eq(error,
+                     "/dev/null:1:1: the first line must name the columns");
+}
+
+Test(cases, skips_the_mark_in_front_of_utf_8)
+{
+    case_list list =
+        parse("\xEF\xBB\xBF" HEADER "a,1,1,1,1,1,1,1,1,1,0,0,0,0,1,1,1\n");
+
+    cr_assert_eq(list.count, 1);
+    cases_free(&list);
 }
 
 Test(cases, adds_a_row)

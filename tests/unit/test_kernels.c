@@ -285,3 +285,29 @@ Test(kernels, generic_source_does_not_depend_on_sizes)
         free(b);
     }
 }
+
+/* Of the problems of the same types and exponents, a CPU's default plan needs
+ * few programs: one for 3 x 3, one for all other filters. */
+Test(kernels, default_tile_source_does_not_depend_on_sizes)
+{
+    static const char *const names[] = {"bwd_data_tile", "bwd_weight_tile"};
+    static const char *const pairs[][2] = {
+        {"n2c64h28w28k64r3s3p1", "n7c96h61w57k70r3s3p0x1x2x1d1x2"},
+        {"n2c64h28w28k64r1s1", "n7c96h61w57k70r5s7p2x1x2x3"},
+    };
+    for (size_t i = 0; i < COUNT(names); ++i)
+        for (size_t j = 0; j < COUNT(pairs); ++j) {
+            use u[2];
+            char *text[2];
+            for (int n = 0; n < 2; ++n) {
+                make_use(clconv_kernel_find(names[i], strlen(names[i])),
+                         pairs[j][n], "cpu", false, &u[n]);
+                u[n].kernel->defaults(&u[n].problem, &u[n].device, u[n].values);
+                text[n] = source_of(&u[n]);
+            }
+            cr_assert_str_eq(text[0], text[1], "%s for %s and %s", names[i],
+                             pairs[j][0], pairs[j][1]);
+            free(text[0]);
+            free(text[1]);
+        }
+}

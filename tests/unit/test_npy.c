@@ -273,7 +273,8 @@ Test(npy, wrong_files_are_refused_with_the_reason)
     size_t size = compose(bytes, 1, WITH_SHAPE("(3,)"), three, 12);
 
     assert_file_refused(bytes, size - 2, 1, "ends after 10 of the 12 bytes");
-    assert_file_refused(bytes, size, 4, "has 1 dimensions, but must have 4");
+    assert_file_refused(bytes, size, 4,
+                        "has the shape (3,), but must have 4 dimensions");
     bytes[size] = 0;
     assert_file_refused(bytes, size + 1, 1, "goes on after");
     bytes[6] = 4;

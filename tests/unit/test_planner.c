@@ -180,6 +180,15 @@ Test(planner, a_workspace_limit_chooses_a_leaner_plan_or_says_what_it_takes)
                  CLCONV_UNSUPPORTED);
     cr_assert_not_null(strstr(clconv_last_error(), "max_workspace is 16"),
                        "%s", clconv_last_error());
+    const char *needs = strstr(clconv_last_error(), "needs ");
+    cr_assert_not_null(needs, "%s", clconv_last_error());
+    size_t least = (size_t)strtoull(needs + 6, NULL, 10);
+    cr_assert_eq(choose(DENSE, "cpu", CLCONV_OP_BACKWARD, least - 1, NULL,
+                        &lean),
+                 CLCONV_UNSUPPORTED);
+    cr_assert_eq(choose(DENSE, "cpu", CLCONV_OP_BACKWARD, least, NULL, &lean),
+                 CLCONV_OK);
+    cr_assert_eq(lean.workspace, least);
 }
 
 Test(planner, its_plan_string_chooses_the_same_plan)

@@ -95,9 +95,13 @@ Test(problem, refuses_sizes_whose_products_overflow)
     d = valid();
     d.h = INT32_MAX, d.pad_top = INT32_MAX;
     cr_assert_eq(clconv_desc_validate(&d), CLCONV_INVALID_ARGUMENT);
+    cr_assert_not_null(strstr(clconv_last_error(), "height is 4294967294"),
+                       "%s", clconv_last_error());
     d = valid();
     d.r = INT32_MAX, d.dilation_h = INT32_MAX;
     cr_assert_eq(clconv_desc_validate(&d), CLCONV_INVALID_ARGUMENT);
+    cr_assert_not_null(strstr(clconv_last_error(), "4611686011984936963"),
+                       "%s", clconv_last_error());
 }
 
 Test(problem, allows_no_images_and_2_to_the_31_elements)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "npy.h"
 #include "program.h"
@@ -173,8 +174,7 @@ Test(run_shapes, groups_must_divide_the_output_channels)
     write_zeros("x", 1, 6, 3, 3);
     write_zeros("w", 3, 3, 3, 3);
     run_files("--groups", "2");
-    assert_fails("k");
-    assert_fails("groups");
+    assert_fails("desc.groups is 2; it must divide c = 6 and k = 3");
 }
 
 Test(run_shapes, a_filter_larger_than_the_padded_image_is_refused)
@@ -183,7 +183,7 @@ Test(run_shapes, a_filter_larger_than_the_padded_image_is_refused)
     write_zeros("x", 1, 1, 3, 3);
     write_zeros("w", 1, 1, 5, 5);
     run_files(NULL, NULL);
-    assert_fails("x.npy and ");
+    assert_fails("w.npy: desc: the filter spans 5 of height");
 }
 
 Test(run_shapes, without_a_device_the_status_is_77)
@@ -203,4 +203,20 @@ Test(run_shapes, a_directory_that_cannot_be_made_is_refused)
     write_zeros("w", 1, 1, 3, 3);
     run_files("--out", "/dev/null/results");
     assert_fails("--out /dev/null/results: cannot be made a directory: Not a");
+    run_files("--out", "");
+    assert_fails("--out : must be a path of 1 to");
+}
+
+/* Before any result is written: dw.npy would be there and db.npy not. */
+Test(run_shapes, a_directory_in_the_place_of_a_result_is_refused)
+{
+    char db[600];
+
+    snprintf(db, sizeof(db), "%s/db.npy", directory);
+    cr_assert_eq(mkdir(db, 0777), 0);
+    write_zeros("dy", 1, 1, 1, 1);
+    write_zeros("x", 1, 1, 3, 3);
+    write_zeros("w", 1, 1, 3, 3);
+    run_files(NULL, NULL);
+    assert_fails("/db.npy: is a directory");
 }

@@ -6,11 +6,13 @@
  */
 #include "check_row.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "judgements.h"
 #include "message.h"
+#include "plan_string.h"
 
 /* ---- Setting up --------------------------------------------------------- */
 
@@ -154,12 +156,13 @@ static const char *outcome_name(outcome result)
 
 static void print_check(const row *r, const check *c)
 {
-    char problem[256], plan[1024] = "";
+    char problem[256], plan[1024];
 
     clconv_desc_format(&c->setup.desc, problem, sizeof(problem));
-    if (c->plan)
-        runner_plan_line(c->plan, plan, sizeof(plan));
-    printf("%s %s %s %s\n", outcome_name(c->outcome), problem, r->name, plan);
+    printf("%s %s %s", outcome_name(c->outcome), problem, r->name);
+    if (c->plan && plan_string(c->plan, plan, sizeof(plan)))
+        printf(" plan: %s", plan);
+    printf("\n");
     fflush(stdout);
 }
 
@@ -201,6 +204,20 @@ static void release_plans(row *r)
         clconv_plan_release(r->checks[i].plan);
 }
 
+static bool take_shape(const char *name, const clconv_desc *desc, shape *out)
+{
+    if (clconv_desc_validate(desc)) {
+        message_error("%s: %s", name, clconv_last_error());
+        return false;
+    }
+    if (!shape_from_desc(desc, out)) {
+        message_error("%s: a tensor has more than %" PRId64 " elements", name,
+                      SHAPE_MAX_ELEMENTS);
+        return false;
+    }
+    return true;
+}
+
 bool check_row(const check_options *options, runner *library, reference *ref,
                const case_row *from, tally *sum)
 {
@@ -216,12 +233,8 @@ bool check_row(const check_options *options, runner *library, reference *ref,
 
     if (options->batch > 0)
         desc.n = options->batch;
-    if (!shape_from_desc(&desc, &r.z)) {
-        message_error("%s: not a convolution: there is no output element, "
-                      "groups do not divide C and K, or a tensor is too big",
-                      from->name);
+    if (!take_shape(from->name, &desc, &r.z))
         return false;
-    }
     add_checks(&r);
     ok = judge_row(&r);
     count_checks(&r, sum);

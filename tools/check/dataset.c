@@ -133,9 +133,27 @@ bool dataset_integers(reference *ref, const shape *z, uint64_t seed,
 
 /* ---- Spreads ------------------------------------------------------------ */
 
+static float *new_floats(size_t count)
+{
+    float *out = calloc(count + 1, sizeof(*out));
+
+    if (!out)
+        message_error("out of memory");
+    return out;
+}
+
+static double *new_doubles(size_t count)
+{
+    double *out = calloc(count + 1, sizeof(*out));
+
+    if (!out)
+        message_error("out of memory");
+    return out;
+}
+
 static float *squares(const float *values, size_t count)
 {
-    float *out = malloc((count + 1) * sizeof(*out));
+    float *out = new_floats(count);
 
     for (size_t i = 0; out && i < count; ++i)
         out[i] = values[i] * values[i];
@@ -184,19 +202,15 @@ static shape one_filter_a_group(const shape *z)
 
 static float *ones(size_t count)
 {
-    float *out = malloc((count + 1) * sizeof(*out));
+    float *out = new_floats(count);
 
     for (size_t i = 0; out && i < count; ++i)
         out[i] = 1;
     return out;
 }
 
-/* [group][cg][r][s]: the sum of w^2 over the filters of the group. */
-static float *summed_filters(const shape *z)
-{
-    return calloc((size_t)(z->c * z->r * z->s) + 1, sizeof(float));
-}
-
+/* out is [group][cg][r][s], 0 before: the sum of w^2 over the filters of the
+ * group. */
 static void sum_filters(const shape *z, const float *w, float *out)
 {
     size_t block = (size_t)(z->cg * z->r * z->s);
@@ -221,7 +235,7 @@ static bool find_dw_flush(reference *ref, dataset *data)
 
     e->flush_block = (size_t)(one.cg * one.r * one.s);
     e->flush_span = e->flush_block * (size_t)data->z.kg;
-    e->flush = calloc(count + 1, sizeof(double));
+    e->flush = new_doubles(count);
     ok = x && dy && e->flush && reference_dw(ref, &one, x, dy, e->flush);
     if (ok)
         take_roots(e->flush, count);
@@ -234,7 +248,7 @@ static bool find_dw_flush(reference *ref, dataset *data)
 static bool find_dx_flush(reference *ref, dataset *data)
 {
     shape one = one_filter_a_group(&data->z);
-    float *w = summed_filters(&data->z);
+    float *w = new_floats(shape_w_count(&one));
     expected *e = &data->dx;
     float *dy;
     bool ok;
@@ -243,7 +257,7 @@ static bool find_dx_flush(reference *ref, dataset *data)
     dy = ones(shape_dy_count(&one));
     e->flush_block = shape_x_count(&one);
     e->flush_span = e->count > e->flush_block ? e->count : e->flush_block;
-    e->flush = calloc(e->flush_block + 1, sizeof(double));
+    e->flush = new_doubles(e->flush_block);
     ok = w && dy && e->flush;
     if (ok) {
         sum_filters(&data->z, data->w, w);

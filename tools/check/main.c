@@ -59,10 +59,16 @@ static bool check_rows(const check_options *o, runner *library, reference *ref,
 
 static int report(bool complete, const tally *sum)
 {
-    if (sum->passed + sum->failed + sum->skipped == 0)
+    if (!complete)
+        message_error("not every row could be judged");
+    else if (sum->passed + sum->failed + sum->skipped == 0)
         message_error("no row matches the filter");
     printf("%zu passed, %zu failed, %zu skipped\n", sum->passed, sum->failed,
            sum->skipped);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        message_error("the result cannot be written to stdout");
+        complete = false;
+    }
     return complete && sum->failed == 0 && sum->passed > 0 ? EXIT_SUCCESS
                                                            : EXIT_FAILURE;
 }

@@ -125,12 +125,11 @@ static bool read_words(const char *option, const char *text,
     unsigned mask = 0;
 
     for (;;) {
-        char word[32] = "";
+        char word[32];
         size_t length = strcspn(text, ",");
         int index;
 
-        if (length < sizeof(word))
-            memcpy(word, text, length);
+        snprintf(word, sizeof(word), "%.*s", (int)length, text);
         if (!args_choice(option, word, names, &index))
             return false;
         mask |= 1U << index;

@@ -8,17 +8,16 @@
 #include <string.h>
 
 #include "counts.h"
+#include "plan_string.h"
 
 /* ---- Saying what failed ------------------------------------------------- */
 
 static void print_plan(const occasion *o)
 {
-    char line[1024];
+    char text[1024];
 
-    if (!o->plan)
-        return;
-    runner_plan_line(o->plan, line, sizeof(line));
-    printf("    %s\n", line);
+    if (o->plan && plan_string(o->plan, text, sizeof(text)))
+        printf("    plan: %s\n", text);
 }
 
 void row_fail(const occasion *o, const char *format, ...)

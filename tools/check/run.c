@@ -101,18 +101,6 @@ run_result runner_plan(runner *r, const run_setup *setup, clconv_plan **out)
     return status ? fail_status(r, "clconv_plan_create", status) : RUN_OK;
 }
 
-void runner_plan_line(const clconv_plan *plan, char *line, size_t size)
-{
-    char text[4096] = "";
-    const char *start;
-
-    if (clconv_plan_explain(plan, text, sizeof(text), NULL))
-        snprintf(text, sizeof(text), "plan: (%s)", clconv_last_error());
-    start = strstr(text, "plan: ");
-    start = start ? start : text;
-    snprintf(line, size, "%.*s", (int)strcspn(start, "\n"), start);
-}
-
 /* ---- Tensors in buffers ------------------------------------------------- */
 
 typedef struct device_tensor {

@@ -75,7 +75,4 @@ run_result runner_call(runner *r, clconv_plan *plan, const run_setup *setup,
                        const run_inputs *in, outputs *out);
 void outputs_free(outputs *out);
 
-/* The plan's own "plan: ..." line, for people. */
-void runner_plan_line(const clconv_plan *plan, char *line, size_t size);
-
 #endif

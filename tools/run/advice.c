@@ -76,29 +76,20 @@ static void advise_dy(const clconv_desc *desc, const clconv_counts *dy,
                  percent(dy->zeroed, dy->nonzero));
 }
 
-static void advise_operand(const char *name, const clconv_counts *counts,
-                           advice *out)
+/* option: what keeps the elements of any tensor but dy, and its value. */
+static void advise_tensor(const char *name, const clconv_counts *counts,
+                          const char *option, advice *out)
 {
     if (counts->saturated)
         add_line(out,
                  "%" PRIu64 " elements of %s are beyond float16's range; "
-                 "--math fp32 keeps them",
-                 counts->saturated, name);
-}
-
-static void advise_output(const char *name, const clconv_counts *counts,
-                          advice *out)
-{
-    if (counts->saturated)
-        add_line(out,
-                 "%" PRIu64 " elements of %s are beyond float16's range; "
-                 "--%s-type f32 keeps them",
-                 counts->saturated, name, name);
-    else if (loses_many(counts))
+                 "%s keeps them",
+                 counts->saturated, name, option);
+    if (loses_many(counts))
         add_line(out,
                  "%.1f %% of the nonzero elements of %s became 0; "
-                 "--%s-type f32 keeps them",
-                 percent(counts->zeroed, counts->nonzero), name, name);
+                 "%s keeps them",
+                 percent(counts->zeroed, counts->nonzero), name, option);
 }
 
 void advice_collect(const clconv_desc *desc, const clconv_report *report,
@@ -107,10 +98,10 @@ void advice_collect(const clconv_desc *desc, const clconv_report *report,
     out->count = 0;
     if (desc->math == CLCONV_MIXED) {
         advise_dy(desc, &report->dy, dy_max_abs, out);
-        advise_operand("x", &report->x, out);
-        advise_operand("w", &report->w, out);
+        advise_tensor("x", &report->x, "--math fp32", out);
+        advise_tensor("w", &report->w, "--math fp32", out);
     }
-    advise_output("dw", &report->dw, out);
-    advise_output("db", &report->db, out);
-    advise_output("dx", &report->dx, out);
+    advise_tensor("dw", &report->dw, "--dw-type f32", out);
+    advise_tensor("db", &report->db, "--db-type f32", out);
+    advise_tensor("dx", &report->dx, "--dx-type f32", out);
 }

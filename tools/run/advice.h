@@ -9,8 +9,8 @@
 
 #include "clconv/clconv.h"
 
-#define ADVICE_MAX                                                             \
-    8 /* lines: one for dY lost, one a tensor saturated or lost */
+/* Lines: elements saturated and elements lost, of six tensors. */
+#define ADVICE_MAX 12
 
 typedef struct advice {
     size_t count;

@@ -1,23 +1,23 @@
 /*
- * A session holds every object of one run; whatever fails, session_close()
- * releases what there is.
+ * A job holds every object of one run; whatever fails, job_close() releases
+ * what there is.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "compute.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "message.h"
+#include "plan_string.h"
 
-typedef struct session {
+typedef struct job {
     host host;
     clconv_context *context;
     clconv_plan *plan;
     cl_mem dy, x, w, dw, db, dx, workspace, report;
-} session;
+} job;
 
 static bool succeeded(clconv_status status)
 {
@@ -36,7 +36,7 @@ static void log_warning(clconv_log_level level, const char *text, void *user)
         message_warning("%s", text);
 }
 
-static bool make_plan(session *s, const run_options *options,
+static bool make_plan(job *s, const run_options *options,
                       const clconv_desc *desc)
 {
     clconv_context_options context_options;
@@ -52,7 +52,7 @@ static bool make_plan(session *s, const run_options *options,
                                         &plan_options, &s->plan));
 }
 
-static bool make_buffer(session *s, const npy_array *array, bool filled,
+static bool make_buffer(job *s, const npy_array *array, bool filled,
                         cl_mem *out)
 {
     *out =
@@ -60,7 +60,7 @@ static bool make_buffer(session *s, const npy_array *array, bool filled,
     return *out != NULL;
 }
 
-static bool make_workspace(session *s)
+static bool make_workspace(job *s)
 {
     size_t bytes;
 
@@ -70,7 +70,7 @@ static bool make_workspace(session *s)
     return s->workspace != NULL;
 }
 
-static bool make_buffers(session *s, const run_inputs *in,
+static bool make_buffers(job *s, const run_inputs *in,
                          const run_outputs *out)
 {
     static const clconv_report zero;
@@ -84,7 +84,7 @@ static bool make_buffers(session *s, const run_inputs *in,
            make_buffer(s, &out->dx, false, &s->dx) && make_workspace(s);
 }
 
-static void session_close(session *s)
+static void job_close(job *s)
 {
     const cl_mem buffers[] = {s->dy, s->x,  s->w,         s->dw,
                               s->db, s->dx, s->workspace, s->report};
@@ -108,7 +108,7 @@ static double milliseconds_now(void)
     return 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
 }
 
-static bool call_once(session *s)
+static bool call_once(job *s)
 {
     clconv_backward_args args;
 
@@ -123,7 +123,7 @@ static bool call_once(session *s)
 }
 
 /* Counts are added, so the warm-up's are cleared in between. */
-static bool call_twice(session *s, double *milliseconds)
+static bool call_twice(job *s, double *milliseconds)
 {
     static const clconv_report zero;
     double start;
@@ -138,7 +138,7 @@ static bool call_twice(session *s, double *milliseconds)
     return true;
 }
 
-static bool read_back(session *s, run_outputs *out, clconv_report *report)
+static bool read_back(job *s, run_outputs *out, clconv_report *report)
 {
     return host_read(&s->host, s->dw, 0, out->dw.header.bytes, out->dw.data) &&
            host_read(&s->host, s->db, 0, out->db.header.bytes, out->db.data) &&
@@ -148,62 +148,20 @@ static bool read_back(session *s, run_outputs *out, clconv_report *report)
 
 /* ---- Facts ------------------------------------------------------------- */
 
-/* The rest of the line "plan: ..." of an explanation. */
-static void copy_plan_line(const char *explanation, char *out, size_t size)
-{
-    static const char key[] = "plan: ";
-    const char *line = explanation;
-    size_t length = 0;
-
-    while (line && strncmp(line, key, sizeof(key) - 1) != 0) {
-        line = strchr(line, '\n');
-        line = line ? line + 1 : NULL;
-    }
-    if (line) {
-        line += sizeof(key) - 1;
-        length = strcspn(line, "\n");
-    }
-    if (length >= size)
-        length = size - 1;
-    if (line)
-        memcpy(out, line, length);
-    out[length] = '\0';
-}
-
-static bool explain(const clconv_plan *plan, char *out, size_t size)
-{
-    size_t needed = 0;
-    char *text = NULL;
-    bool ok = succeeded(clconv_plan_explain(plan, NULL, 0, &needed));
-
-    if (!ok)
-        return false;
-    text = malloc(needed);
-    if (!text) {
-        message_error("out of memory");
-        return false;
-    }
-    ok = succeeded(clconv_plan_explain(plan, text, needed, NULL));
-    if (ok)
-        copy_plan_line(text, out, size);
-    free(text);
-    return ok;
-}
-
-static bool collect_facts(const session *s, const clconv_desc *desc,
+static bool collect_facts(const job *s, const clconv_desc *desc,
                           run_facts *facts)
 {
     clconv_desc_format(desc, facts->problem, sizeof(facts->problem));
     memcpy(facts->platform, s->host.platform_name, sizeof(facts->platform));
     memcpy(facts->device, s->host.device_name, sizeof(facts->device));
-    return explain(s->plan, facts->plan, sizeof(facts->plan));
+    return plan_string(s->plan, facts->plan, sizeof(facts->plan));
 }
 
 host_result compute_gradients(const run_options *options,
                               const clconv_desc *desc, const run_inputs *inputs,
                               run_outputs *outputs, run_facts *facts)
 {
-    session s = {.context = NULL};
+    job s = {.context = NULL};
     host_result result = host_open(options->device, HOST_IN_ORDER, &s.host);
     bool ok;
 
@@ -213,6 +171,6 @@ host_result compute_gradients(const run_options *options,
          call_twice(&s, &facts->milliseconds) &&
          read_back(&s, outputs, &facts->report) &&
          collect_facts(&s, desc, facts);
-    session_close(&s);
+    job_close(&s);
     return ok ? HOST_OK : HOST_FAILED;
 }

@@ -61,7 +61,7 @@ static host_result run(const run_options *options)
     if (!inputs_read(options, &inputs))
         return HOST_FAILED;
     if (inputs_describe(options, &inputs, &desc) &&
-        outputs_make_directory(options->out_dir))
+        outputs_prepare(options->out_dir))
         result = run_problem(options, &desc, &inputs);
     inputs_free(&inputs);
     return result;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "message.h"
 
@@ -90,7 +91,30 @@ static bool make_parents(const char *path)
     return true;
 }
 
-bool outputs_make_directory(const char *path)
+/* Nothing can take the place of a directory: a rename would fail after
+ * others had succeeded. */
+static bool is_free(const char *directory, const char *name)
+{
+    char path[PATH_SIZE];
+    struct stat found;
+
+    output_path(directory, name, path, sizeof(path));
+    if (stat(path, &found) != 0 || !S_ISDIR(found.st_mode))
+        return true;
+    message_error("%s: is a directory; a result goes there", path);
+    return false;
+}
+
+static bool is_writable(const char *directory)
+{
+    if (access(directory, W_OK | X_OK) == 0)
+        return true;
+    message_error("--out %s: cannot be written: %s", directory,
+                  strerror(errno));
+    return false;
+}
+
+static bool make_directory(const char *path)
 {
     if (path[0] == '\0' || strlen(path) + 16 > PATH_SIZE) {
         message_error("--out %s: must be a path of 1 to %d bytes", path,
@@ -102,6 +126,13 @@ bool outputs_make_directory(const char *path)
     message_error("--out %s: cannot be made a directory: %s", path,
                   strerror(errno));
     return false;
+}
+
+bool outputs_prepare(const char *directory)
+{
+    return make_directory(directory) && is_writable(directory) &&
+           is_free(directory, "dw") && is_free(directory, "db") &&
+           is_free(directory, "dx");
 }
 
 const char *output_path(const char *directory, const char *name, char *text,

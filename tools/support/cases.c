@@ -7,6 +7,7 @@
  */
 #include "cases.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -148,6 +149,8 @@ static bool read_header(reader *in)
 {
     bool seen[COLUMN_COUNT] = {false};
 
+    if (at_line_end(in))
+        return fail_at(in, in->at, "the first line must name the columns");
     for (int i = 0;; ++i) {
         field f = take_field(in);
         int id = find_column(f.text, f.length);
@@ -263,10 +266,19 @@ static bool read_rows(reader *in, case_list *list)
 
 /* ---- The whole ---------------------------------------------------------- */
 
+/* Spreadsheets mark UTF-8 by an invisible character in front. */
+static const char *skip_mark(const char *text)
+{
+    static const char mark[] = "\xEF\xBB\xBF";
+
+    return strncmp(text, mark, strlen(mark)) == 0 ? text + strlen(mark) : text;
+}
+
 bool cases_parse(const char *file, const char *text, case_list *out, char *error)
 {
+    const char *start = skip_mark(text);
     reader in = {
-        .file = file, .line_start = text, .at = text, .line = 1, .error = error};
+        .file = file, .line_start = start, .at = start, .line = 1, .error = error};
     case_list list = {NULL, 0};
 
     if (!read_header(&in))
@@ -280,8 +292,9 @@ bool cases_parse(const char *file, const char *text, case_list *out, char *error
     return true;
 }
 
-/* The whole stream as a text; NULL if it cannot be read, or holds a 0. */
-static char *read_text(FILE *stream)
+/* The whole stream, terminated; *length is without the 0 behind it. NULL and
+ * errno on failure. */
+static char *read_stream(FILE *stream, size_t *length)
 {
     size_t size = 0, capacity = 1 << 16;
     char *text = malloc(capacity);
@@ -298,26 +311,29 @@ static char *read_text(FILE *stream)
             free(text);
         text = grown;
     }
+    if (text && ferror(stream)) {
+        free(text);
+        return NULL;
+    }
     if (text)
         text[size] = '\0';
-    if (text && (ferror(stream) || strlen(text) != size)) {
-        free(text);
-        text = NULL;
-    }
+    *length = size;
     return text;
 }
 
 bool cases_read(const char *path, case_list *out, char *error)
 {
     FILE *stream = fopen(path, "rb");
-    char *text = stream ? read_text(stream) : NULL;
+    size_t length = 0;
+    char *text = stream ? read_stream(stream, &length) : NULL;
     bool ok = false;
 
-    if (text)
-        ok = cases_parse(path, text, out, error);
+    if (!text)
+        snprintf(error, CASES_ERROR_SIZE, "%.200s: %s", path, strerror(errno));
+    else if (strlen(text) != length)
+        snprintf(error, CASES_ERROR_SIZE, "%.200s: is not text", path);
     else
-        snprintf(error, CASES_ERROR_SIZE, "%.200s: cannot be read as text",
-                 path);
+        ok = cases_parse(path, text, out, error);
     if (stream)
         fclose(stream);
     free(text);

@@ -118,13 +118,14 @@ static bool read_elements(FILE *file, size_t bytes, void **out, npy_error *error
 bool npy_read_stream(FILE *file, size_t ndim, npy_array *out, npy_error *error)
 {
     npy_array array = {.data = NULL};
+    char shape[256];
 
     if (!read_header(file, &array.header, error))
         return false;
     if (array.header.ndim != ndim) {
         snprintf(error->text, sizeof(error->text),
-                 "has %zu dimensions, but must have %zu", array.header.ndim,
-                 ndim);
+                 "has the shape %s, but must have %zu dimensions",
+                 npy_shape_describe(&array.header, shape, sizeof(shape)), ndim);
         return false;
     }
     if (!read_elements(file, array.header.bytes, &array.data, error))
