@@ -25,7 +25,7 @@ static const char usage[] =
     "  --list            the kernels and their parameters\n"
     "  --help\n";
 
-typedef struct options {
+typedef struct gen_options {
     const char *problem, *plan, *only;
     clconv_device device;
 } gen_options;
@@ -53,8 +53,7 @@ static void list_kernels(void)
 
 static int fail_usage(const char *what, const char *argument)
 {
-    fprintf(stderr, "clconv-gen: %s%s; see clconv-gen --help\n", what,
-            argument);
+    fprintf(stderr, "clconv-gen: %s%s; see clconv-gen --help\n", what, argument);
     return 2;
 }
 
@@ -91,14 +90,9 @@ static int parse_options(int argc, char **argv, gen_options *out)
                 return fail_usage("--only: no kernel ", optarg);
             out->only = optarg;
             break;
-        case LIST:
-            list_kernels();
-            return 1;
-        case HELP:
-            fputs(usage, stdout);
-            return 1;
-        default:
-            return 2;
+        case LIST: list_kernels(); return 1;
+        case HELP: fputs(usage, stdout); return 1;
+        default: return 2;
         }
     }
     if (emulate != CLCONV_UNIT_NONE) {
@@ -155,9 +149,8 @@ static clconv_status make_steps(const gen_options *o, clconv_steps *out)
     if (status == CLCONV_OK)
         status = clconv_problem_init(&desc, &problem);
     if (status == CLCONV_OK)
-        status = clconv_planner_choose(&problem, &o->device,
-                                       CLCONV_OP_BACKWARD, SIZE_MAX,
-                                       o->plan, out);
+        status = clconv_planner_choose(&problem, &o->device, CLCONV_OP_BACKWARD,
+                                       SIZE_MAX, o->plan, out);
     return status;
 }
 

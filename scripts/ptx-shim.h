@@ -24,9 +24,12 @@ size_t __attribute__((overloadable)) get_group_id(uint dimension)
 SHIM int min(int a, int b) { return a < b ? a : b; }
 SHIM int max(int a, int b) { return a > b ? a : b; }
 SHIM int clamp(int v, int low, int high) { return min(max(v, low), high); }
-SHIM int8 min(int8 a, int b) { return a < b ? a : b; }
-SHIM int8 max(int8 a, int b) { return a > b ? a : b; }
-SHIM int8 clamp(int8 v, int low, int high) { return min(max(v, low), high); }
+SHIM int8 min(int8 a, int8 b) { return a < b ? a : b; }
+SHIM int8 max(int8 a, int8 b) { return a > b ? a : b; }
+SHIM int8 clamp(int8 v, int8 low, int8 high)
+{
+    return min(max(v, low), high);
+}
 SHIM int select(int a, int b, int c) { return c ? b : a; }
 SHIM float select(float a, float b, int c) { return c ? b : a; }
 SHIM int8 select(int8 a, int8 b, int8 c) { return c ? b : a; }

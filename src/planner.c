@@ -122,7 +122,7 @@ static clconv_status fail_none(const search *s, clconv_role role, bool covered)
                            "plan: %s does not cover this problem on this "
                            "device",
                            asked->name);
-    return clconv_fail(CLCONV_INVALID_ARGUMENT,
+    return clconv_fail(CLCONV_UNSUPPORTED,
                        "plan: these values of %s do not fit this problem and "
                        "device",
                        asked->name);

@@ -27,7 +27,9 @@ void clconv_desc_init(clconv_desc *desc)
 
 /* ---- Validation ------------------------------------------------------- */
 
-#define INT_LIMIT INT32_MAX /* kernels index one dimension with an int */
+/* Kernels index one dimension with an int, and step beyond its end by a tile
+ * or a vector at most. */
+#define INT_LIMIT (INT32_MAX - 65535)
 #define ELEMENT_LIMIT ((int64_t)1 << 58) /* so that bytes fit as well */
 
 #define INVALID(...) clconv_fail(CLCONV_INVALID_ARGUMENT, __VA_ARGS__)
@@ -72,8 +74,8 @@ static clconv_status check_fields(const clconv_desc *d)
         RANGE(k, 1, INT_LIMIT),
         RANGE(r, 1, INT_LIMIT),
         RANGE(s, 1, INT_LIMIT),
-        RANGE(stride_h, 1, INT_LIMIT),
-        RANGE(stride_w, 1, INT_LIMIT),
+        RANGE(stride_h, 1, INT32_MAX),
+        RANGE(stride_w, 1, INT32_MAX),
         RANGE(pad_top, 0, INT_LIMIT),
         RANGE(pad_bottom, 0, INT_LIMIT),
         RANGE(pad_left, 0, INT_LIMIT),
@@ -177,9 +179,8 @@ static clconv_status check_sizes(const clconv_desc *d, int64_t p, int64_t q)
     return status;
 }
 
-/* A copy of the caller's description in this version's struct: fields that
- * an older, smaller one lacks keep their defaults. */
-static clconv_status read_desc(const clconv_desc *desc, clconv_desc *out)
+clconv_status clconv_problem_read_desc(const clconv_desc *desc,
+                                       clconv_desc *out)
 {
     if (!desc)
         return INVALID("desc is NULL");
@@ -196,7 +197,7 @@ static clconv_status read_desc(const clconv_desc *desc, clconv_desc *out)
 static clconv_status validate(const clconv_desc *desc, clconv_desc *d,
                               int64_t *p, int64_t *q)
 {
-    clconv_status status = read_desc(desc, d);
+    clconv_status status = clconv_problem_read_desc(desc, d);
     if (status == CLCONV_OK)
         status = check_fields(d);
     if (status == CLCONV_OK)

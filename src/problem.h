@@ -50,6 +50,12 @@ typedef struct clconv_problem {
     size_t alignment;
 } clconv_problem;
 
+/* A copy of the caller's description in this version's struct: fields that
+ * an older, smaller one lacks have their defaults. INVALID_ARGUMENT if desc is
+ * NULL or clconv_desc_init() has not seen it; the values are not checked. */
+clconv_status clconv_problem_read_desc(const clconv_desc *desc,
+                                       clconv_desc *out);
+
 /* INVALID_ARGUMENT for what clconv_desc_validate() refuses, UNSUPPORTED for
  * what this version lacks. */
 clconv_status clconv_problem_init(const clconv_desc *desc, clconv_problem *out);

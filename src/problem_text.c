@@ -101,8 +101,9 @@ static void format(const clconv_desc *d, clconv_text *out)
 size_t clconv_desc_format(const clconv_desc *desc, char *text, size_t size)
 {
     clconv_text whole = CLCONV_TEXT_EMPTY;
-    if (desc)
-        format(desc, &whole);
+    clconv_desc d;
+    if (clconv_problem_read_desc(desc, &d) == CLCONV_OK)
+        format(&d, &whole);
     char *string = clconv_text_take(&whole);
     size_t length = string ? strlen(string) : 0;
     if (size) {

@@ -131,7 +131,8 @@ typedef enum clconv_scale {
  *               q*stride_w + s*dilation_w - pad_left] * w[k,c,r,s]
  *   p = (h + pad_top + pad_bottom - dilation_h*(r - 1) - 1) / stride_h + 1
  *
- * and likewise q; c runs over the c/groups channels of k's group. Call
+ * and likewise q; c runs over the c/groups channels of k's group. A size,
+ * also a padded one, is at most 2^31 - 2^16, a tensor 2^58 elements. Call
  * clconv_desc_init() first, then set what differs. All tensors are dense.
  */
 typedef struct clconv_desc {
@@ -191,7 +192,8 @@ CLCONV_API clconv_status clconv_desc_output_shape(const clconv_desc *desc,
  * dylog3, dxlog10, inf (overflow), align4.
  *
  * clconv_desc_format writes at most size bytes, always terminated, and
- * returns the length that the whole string has, as snprintf does.
+ * returns the length that the whole string has, as snprintf does. It checks
+ * no values; of NULL or a struct without its size it makes "".
  */
 CLCONV_API clconv_status clconv_desc_parse(const char *text, clconv_desc *desc);
 CLCONV_API size_t clconv_desc_format(const clconv_desc *desc, char *text,

@@ -19,10 +19,9 @@ static program_result result;
 static void check(const char *option, const char *value, int status,
                   const char *last_line)
 {
-    const char *argv[] = {CLCONV_CHECK, "--problem", PROBLEM,
-                          "--layout",   "both",      "--math",
-                          "both",       option,      value,
-                          NULL};
+    const char *argv[] = {CLCONV_CHECK, "--problem", PROBLEM, "--layout",
+                          "both",       "--math",    "both",  option,
+                          value,        NULL};
     size_t length, expected = strlen(last_line);
 
     program_run(argv, &result);
@@ -114,8 +113,8 @@ Test(clconv_check, says_what_is_wrong_with_a_row)
     cr_assert_eq(result.status, 1, "status %d", result.status);
     cr_assert(strstr(result.err, "wide: desc: the filter spans 2 of height"),
               "%s", result.err);
-    cr_assert(strstr(result.err, "odd: desc.groups is 2; it must divide"),
-              "%s", result.err);
+    cr_assert(strstr(result.err, "odd: desc.groups is 2; it must divide"), "%s",
+              result.err);
     cr_assert(strstr(result.err, "not every row could be judged"), "%s",
               result.err);
     cr_assert_not(strstr(result.err, "filter\n"), "%s", result.err);

@@ -107,7 +107,7 @@ static void tile1(__global const float *dy, __global const float *w,
                 total[t] = select(total[t], total[t] + sum[t], hit);
         }
     }
-    int columns = (sizes.w - at.phase + sizes.stride_w - 1) / sizes.stride_w - at.column;
+    int columns = (sizes.w - 1 - at.phase) / sizes.stride_w + 1 - at.column;
     long step = sizes.stride_w * sizes.x_column;
     long i = at.n * sizes.x_image + (at.group * sizes.group_c + at.c) * sizes.x_channel +
         at.h * sizes.x_row + at.phase * sizes.x_column + at.column * step;
@@ -160,7 +160,7 @@ static void tile4(__global const float *dy, __global const float *w,
                 total[t] = select(total[t], total[t] + sum[t], hit);
         }
     }
-    int columns = (sizes.w - at.phase + sizes.stride_w - 1) / sizes.stride_w - at.column;
+    int columns = (sizes.w - 1 - at.phase) / sizes.stride_w + 1 - at.column;
     long step = sizes.stride_w * sizes.x_column;
     long i = at.n * sizes.x_image + (at.group * sizes.group_c + at.c) * sizes.x_channel +
         at.h * sizes.x_row + at.phase * sizes.x_column + at.column * step;

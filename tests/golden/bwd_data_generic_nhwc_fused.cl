@@ -326,7 +326,7 @@ static void across8(__global const float *dy, __global const float *w,
                     total[t] += sum[t];
         }
     }
-    int columns = (sizes.w - at.phase + sizes.stride_w - 1) / sizes.stride_w - at.column;
+    int columns = (sizes.w - 1 - at.phase) / sizes.stride_w + 1 - at.column;
     long step = sizes.stride_w * sizes.x_column;
     long i = at.n * sizes.x_image + (at.group * sizes.group_c + at.c) * sizes.x_channel +
         at.h * sizes.x_row + at.phase * sizes.x_column + at.column * step;
@@ -406,7 +406,7 @@ static void tile8(__global const float *dy, __global const float *w,
                     total[t] += sum[t];
         }
     }
-    int columns = (sizes.w - at.phase + sizes.stride_w - 1) / sizes.stride_w - at.column;
+    int columns = (sizes.w - 1 - at.phase) / sizes.stride_w + 1 - at.column;
     long step = sizes.stride_w * sizes.x_column;
     long i = at.n * sizes.x_image + (at.group * sizes.group_c + at.c) * sizes.x_channel +
         at.h * sizes.x_row + at.phase * sizes.x_column + at.column * step;

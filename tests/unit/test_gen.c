@@ -26,8 +26,8 @@ static void refuse(const char *const *argv, int status, const char *why)
 
 Test(gen, prints_one_kernel_alone)
 {
-    const char *argv[] = {CLCONV_GEN, "--only", "bwd_data_generic", PROBLEM,
-                          "bwd_data_generic", NULL};
+    const char *argv[] = {CLCONV_GEN, "--only",           "bwd_data_generic",
+                          PROBLEM,    "bwd_data_generic", NULL};
 
     program_run(argv, &result);
     cr_assert_eq(result.status, 0, "%s", result.err);

@@ -223,6 +223,8 @@ Test(planner, faults_of_a_plan_string_are_named)
          CLCONV_INVALID_ARGUMENT},
         {"bwd_data_generic:cast=none", "it is one of", CLCONV_INVALID_ARGUMENT},
         {"bwd_data_mma", "bwd_data_mma does not cover", CLCONV_UNSUPPORTED},
+        {"bwd_data_tile:tile_c=14,tile_w=6",
+         "these values of bwd_data_tile do not fit", CLCONV_UNSUPPORTED},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
         clconv_steps steps;

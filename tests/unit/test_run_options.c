@@ -104,6 +104,14 @@ static void write_zeros(const char *name, int64_t a, int64_t b, int64_t c,
     cr_assert(npy_write(path, &header, zeros, &error), "%s", error.text);
 }
 
+/* Three files that go together. */
+static void write_fitting(void)
+{
+    write_zeros("dy", 1, 1, 1, 1);
+    write_zeros("x", 1, 1, 3, 3);
+    write_zeros("w", 1, 1, 3, 3);
+}
+
 /* Runs on the three files, with up to two options more. */
 static void run_files(const char *option, const char *value)
 {
@@ -188,9 +196,7 @@ Test(run_shapes, a_filter_larger_than_the_padded_image_is_refused)
 
 Test(run_shapes, without_a_device_the_status_is_77)
 {
-    write_zeros("dy", 1, 1, 1, 1);
-    write_zeros("x", 1, 1, 3, 3);
-    write_zeros("w", 1, 1, 3, 3);
+    write_fitting();
     run_files(NULL, NULL);
     cr_assert_eq(result.status, 77, "status %d: %s", result.status, result.err);
     assert_says("stderr", result.err, "clconv-run: no OpenCL device");
@@ -198,9 +204,7 @@ Test(run_shapes, without_a_device_the_status_is_77)
 
 Test(run_shapes, a_directory_that_cannot_be_made_is_refused)
 {
-    write_zeros("dy", 1, 1, 1, 1);
-    write_zeros("x", 1, 1, 3, 3);
-    write_zeros("w", 1, 1, 3, 3);
+    write_fitting();
     run_files("--out", "/dev/null/results");
     assert_fails("--out /dev/null/results: cannot be made a directory: Not a");
     run_files("--out", "");
@@ -214,9 +218,19 @@ Test(run_shapes, a_directory_in_the_place_of_a_result_is_refused)
 
     snprintf(db, sizeof(db), "%s/db.npy", directory);
     cr_assert_eq(mkdir(db, 0777), 0);
-    write_zeros("dy", 1, 1, 1, 1);
-    write_zeros("x", 1, 1, 3, 3);
-    write_zeros("w", 1, 1, 3, 3);
+    write_fitting();
     run_files(NULL, NULL);
     assert_fails("/db.npy: is a directory");
+}
+
+Test(run_shapes, an_input_is_not_overwritten)
+{
+    char dw[600], w[600];
+
+    write_fitting();
+    snprintf(w, sizeof(w), "%s/w.npy", directory);
+    snprintf(dw, sizeof(dw), "%s/dw.npy", directory);
+    cr_assert_eq(rename(w, dw), 0);
+    run_files("--w", dw);
+    assert_fails("/dw.npy: is an input that a result would replace");
 }

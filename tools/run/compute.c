@@ -52,8 +52,7 @@ static bool make_plan(job *s, const run_options *options,
                                         &plan_options, &s->plan));
 }
 
-static bool make_buffer(job *s, const npy_array *array, bool filled,
-                        cl_mem *out)
+static bool make_buffer(job *s, const npy_array *array, bool filled, cl_mem *out)
 {
     *out =
         host_buffer(&s->host, array->header.bytes, filled ? array->data : NULL);
@@ -70,8 +69,7 @@ static bool make_workspace(job *s)
     return s->workspace != NULL;
 }
 
-static bool make_buffers(job *s, const run_inputs *in,
-                         const run_outputs *out)
+static bool make_buffers(job *s, const run_inputs *in, const run_outputs *out)
 {
     static const clconv_report zero;
 

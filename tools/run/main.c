@@ -60,8 +60,7 @@ static host_result run(const run_options *options)
 
     if (!inputs_read(options, &inputs))
         return HOST_FAILED;
-    if (inputs_describe(options, &inputs, &desc) &&
-        outputs_prepare(options->out_dir))
+    if (inputs_describe(options, &inputs, &desc) && outputs_prepare(options))
         result = run_problem(options, &desc, &inputs);
     inputs_free(&inputs);
     return result;

@@ -91,26 +91,48 @@ static bool make_parents(const char *path)
     return true;
 }
 
-/* Nothing can take the place of a directory: a rename would fail after
- * others had succeeded. */
-static bool is_free(const char *directory, const char *name)
+static bool is_input(const run_options *options, const struct stat *file)
+{
+    const char *const paths[] = {options->dy_path, options->x_path,
+                                 options->w_path};
+    struct stat input;
+
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); ++i) {
+        if (stat(paths[i], &input) == 0 && input.st_dev == file->st_dev &&
+            input.st_ino == file->st_ino)
+            return true;
+    }
+    return false;
+}
+
+/* Nothing can take the place of a directory: a rename would fail after others
+ * had succeeded. And one layer's dx is the next one's dy: it is to be kept. */
+static bool is_free(const run_options *options, const char *name)
 {
     char path[PATH_SIZE];
     struct stat found;
 
-    output_path(directory, name, path, sizeof(path));
-    if (stat(path, &found) != 0 || !S_ISDIR(found.st_mode))
+    output_path(options->out_dir, name, path, sizeof(path));
+    if (stat(path, &found) != 0)
         return true;
-    message_error("%s: is a directory; a result goes there", path);
-    return false;
+    if (S_ISDIR(found.st_mode)) {
+        message_error("%s: is a directory; a result goes there", path);
+        return false;
+    }
+    if (is_input(options, &found)) {
+        message_error("%s: is an input that a result would replace; give "
+                      "another --out",
+                      path);
+        return false;
+    }
+    return true;
 }
 
 static bool is_writable(const char *directory)
 {
     if (access(directory, W_OK | X_OK) == 0)
         return true;
-    message_error("--out %s: cannot be written: %s", directory,
-                  strerror(errno));
+    message_error("--out %s: cannot be written: %s", directory, strerror(errno));
     return false;
 }
 
@@ -128,11 +150,11 @@ static bool make_directory(const char *path)
     return false;
 }
 
-bool outputs_prepare(const char *directory)
+bool outputs_prepare(const run_options *options)
 {
-    return make_directory(directory) && is_writable(directory) &&
-           is_free(directory, "dw") && is_free(directory, "db") &&
-           is_free(directory, "dx");
+    return make_directory(options->out_dir) && is_writable(options->out_dir) &&
+           is_free(options, "dw") && is_free(options, "db") &&
+           is_free(options, "dx");
 }
 
 const char *output_path(const char *directory, const char *name, char *text,

@@ -30,9 +30,9 @@ bool inputs_describe(const run_options *options, const run_inputs *inputs,
 bool outputs_new(const clconv_desc *desc, run_outputs *out);
 void outputs_free(run_outputs *outputs);
 
-/* Makes the directory and its missing parents, and finds out whether results
- * can be put there, before the long work begins. */
-bool outputs_prepare(const char *directory);
+/* Makes out_dir and its missing parents, and finds out whether results can be
+ * put there, before the long work begins. */
+bool outputs_prepare(const run_options *options);
 
 /* The path of "dw", "db" or "dx" in directory; returns text. */
 const char *output_path(const char *directory, const char *name, char *text,

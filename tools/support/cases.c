@@ -277,8 +277,11 @@ static const char *skip_mark(const char *text)
 bool cases_parse(const char *file, const char *text, case_list *out, char *error)
 {
     const char *start = skip_mark(text);
-    reader in = {
-        .file = file, .line_start = start, .at = start, .line = 1, .error = error};
+    reader in = {.file = file,
+                 .line_start = start,
+                 .at = start,
+                 .line = 1,
+                 .error = error};
     case_list list = {NULL, 0};
 
     if (!read_header(&in))

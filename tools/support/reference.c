@@ -122,19 +122,24 @@ static void *packing_space(size_t count, size_t size)
     return space;
 }
 
+/* Frees packed, which may be NULL: there was no space. */
+static cl_mem send_packed(const reference *ref, void *packed, size_t bytes)
+{
+    cl_mem mem = packed ? host_buffer(ref->h, bytes, packed) : NULL;
+
+    free(packed);
+    return mem;
+}
+
 static cl_mem send_x(const reference *ref, const reference_sizes *g,
                      const float *x)
 {
     size_t count = (size_t)g->n * reference_packed_x(g);
     float *packed = packing_space(count, sizeof(*packed));
-    cl_mem mem = NULL;
 
-    if (packed) {
+    if (packed)
         reference_pack_x(g, x, packed);
-        mem = host_buffer(ref->h, count * sizeof(*packed), packed);
-    }
-    free(packed);
-    return mem;
+    return send_packed(ref, packed, count * sizeof(*packed));
 }
 
 static cl_mem send_dy(const reference *ref, const reference_sizes *g,
@@ -142,14 +147,10 @@ static cl_mem send_dy(const reference *ref, const reference_sizes *g,
 {
     size_t count = (size_t)g->n * reference_packed_dy(g);
     float *packed = packing_space(count, sizeof(*packed));
-    cl_mem mem = NULL;
 
-    if (packed) {
+    if (packed)
         reference_pack_dy(g, dy, packed);
-        mem = host_buffer(ref->h, count * sizeof(*packed), packed);
-    }
-    free(packed);
-    return mem;
+    return send_packed(ref, packed, count * sizeof(*packed));
 }
 
 static cl_mem send_w(const reference *ref, const reference_sizes *g,
@@ -157,14 +158,10 @@ static cl_mem send_w(const reference *ref, const reference_sizes *g,
 {
     size_t count = reference_packed_w(g);
     double *packed = packing_space(count, sizeof(*packed));
-    cl_mem mem = NULL;
 
-    if (packed) {
+    if (packed)
         reference_pack_w(g, w, packed);
-        mem = host_buffer(ref->h, count * sizeof(*packed), packed);
-    }
-    free(packed);
-    return mem;
+    return send_packed(ref, packed, count * sizeof(*packed));
 }
 
 /* How many images one pass takes. */
@@ -204,13 +201,19 @@ static void end_pass(pass *p)
     release(&p->dy);
 }
 
+static bool set_argument(cl_kernel kernel, cl_uint index, size_t size,
+                         const void *value)
+{
+    return !failed(clSetKernelArg(kernel, index, size, value),
+                   "clSetKernelArg");
+}
+
 static bool set_arguments(cl_kernel kernel, const pass *p)
 {
-    return !failed(clSetKernelArg(kernel, 0, sizeof(cl_mem), &p->sizes) ||
-                       clSetKernelArg(kernel, 1, sizeof(cl_mem), &p->operand) ||
-                       clSetKernelArg(kernel, 2, sizeof(cl_mem), &p->dy) ||
-                       clSetKernelArg(kernel, 3, sizeof(cl_mem), &p->out),
-                   "clSetKernelArg");
+    return set_argument(kernel, 0, sizeof(cl_mem), &p->sizes) &&
+           set_argument(kernel, 1, sizeof(cl_mem), &p->operand) &&
+           set_argument(kernel, 2, sizeof(cl_mem), &p->dy) &&
+           set_argument(kernel, 3, sizeof(cl_mem), &p->out);
 }
 
 static bool launch(const reference *ref, cl_kernel kernel, int64_t d0,
@@ -252,9 +255,8 @@ static bool launch_dw(const reference *ref, const pass *pass_now)
         cl_int first = (cl_int)row;
         cl_int end = (cl_int)(row + step < rows ? row + step : rows);
 
-        if (failed(clSetKernelArg(ref->dw, 4, sizeof(first), &first) ||
-                       clSetKernelArg(ref->dw, 5, sizeof(end), &end),
-                   "clSetKernelArg") ||
+        if (!set_argument(ref->dw, 4, sizeof(first), &first) ||
+            !set_argument(ref->dw, 5, sizeof(end), &end) ||
             !launch(ref, ref->dw, (int64_t)g->r * g->s,
                     blocks(g->cg, REFERENCE_DW_CHANNELS),
                     g->groups * blocks(g->kg, REFERENCE_DW_FILTERS)))
@@ -320,9 +322,7 @@ static bool launch_dx(const reference *ref, const pass *pass_now)
     cl_int place_blocks = (cl_int)reference_place_blocks(g);
 
     return set_arguments(ref->dx, pass_now) &&
-           !failed(
-               clSetKernelArg(ref->dx, 4, sizeof(place_blocks), &place_blocks),
-               "clSetKernelArg") &&
+           set_argument(ref->dx, 4, sizeof(place_blocks), &place_blocks) &&
            launch(ref, ref->dx, (int64_t)g->stride_w * place_blocks,
                   g->groups * blocks(g->cg, REFERENCE_DX_CHANNELS),
                   (int64_t)g->n * g->h);
