@@ -27,7 +27,7 @@
 
 typedef struct clconv_emit clconv_emit;
 
-clconv_emit *clconv_emit_new(void); /* NULL: no memory */
+clconv_emit *clconv_emit_new(void);    /* NULL: no memory */
 void clconv_emit_free(clconv_emit *e); /* NULL: no-op */
 
 /* Defines a hole, or gives it a new value from here on. */

@@ -70,8 +70,8 @@ typedef struct clconv_pass {
     const char *entry; /* starts with the kernel's name */
     clconv_arg args[CLCONV_MAX_ARGS];
     int arg_count;
-    size_t groups; /* work-groups; 0: nothing to do for this batch */
-    size_t local;  /* work-items of each */
+    size_t groups;   /* work-groups; 0: nothing to do for this batch */
+    size_t local;    /* work-items of each */
     unsigned serves; /* clconv_op mask: runs if one of these is wanted */
     bool counts;     /* runs if a report is wanted, whatever it serves */
     int64_t shape[CLCONV_MAX_SHAPE]; /* of a CLCONV_ARG_SHAPE */

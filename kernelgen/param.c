@@ -45,8 +45,8 @@ static bool value_is(const clconv_param *p, int index, const char *text,
     return same(number, text, length);
 }
 
-static void list_params(const clconv_param *params, int count,
-                        const char *name, size_t length, clconv_text *why)
+static void list_params(const clconv_param *params, int count, const char *name,
+                        size_t length, clconv_text *why)
 {
     clconv_text_printf(why, "no parameter \"%.*s\"; there is", (int)length,
                        name);
@@ -111,13 +111,12 @@ bool clconv_param_next(const clconv_param *params, int count, int *values)
     return false;
 }
 
-void clconv_param_emit(const clconv_param *params, int count,
-                       const int *values, clconv_emit *e)
+void clconv_param_emit(const clconv_param *params, int count, const int *values,
+                       clconv_emit *e)
 {
     for (int i = 0; i < count; ++i) {
         if (params[i].names[0])
-            clconv_emit_set_text(e, params[i].name,
-                                 params[i].names[values[i]]);
+            clconv_emit_set_text(e, params[i].name, params[i].names[values[i]]);
         else
             clconv_emit_set(e, params[i].name, values[i]);
     }

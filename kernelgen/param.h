@@ -26,17 +26,24 @@
 typedef struct clconv_param {
     const char *name; /* also the hole: $tile_k */
     int count;
-    int values[CLCONV_MAX_VALUES];         /* distinct, legal in principle */
+    int values[CLCONV_MAX_VALUES];        /* distinct, legal in principle */
     const char *names[CLCONV_MAX_VALUES]; /* or all NULL */
     const char *help;
 } clconv_param;
 
 /* The arguments give count, values and names, in the order of the struct. */
 #define CLCONV_COUNT(...) (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int))
-#define CLCONV_VALUES(...) CLCONV_COUNT(__VA_ARGS__), {__VA_ARGS__}, {0}
+#define CLCONV_VALUES(...)                                                     \
+    CLCONV_COUNT(__VA_ARGS__), {__VA_ARGS__},                                  \
+    {                                                                          \
+        0                                                                      \
+    }
 #define CLCONV_NAMES(...)                                                      \
     (int)(sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)),             \
-        {0, 1, 2, 3, 4, 5, 6, 7}, {__VA_ARGS__}
+        {0, 1, 2, 3, 4, 5, 6, 7},                                              \
+    {                                                                          \
+        __VA_ARGS__                                                            \
+    }
 
 /* The first value of each: where a kernel's defaults start from. */
 void clconv_param_first(const clconv_param *params, int count, int *values);
@@ -57,7 +64,7 @@ bool clconv_param_parse(const clconv_param *params, int count,
 bool clconv_param_next(const clconv_param *params, int count, int *values);
 
 /* Holes $name for all: the number, or the name of a named value. */
-void clconv_param_emit(const clconv_param *params, int count,
-                       const int *values, clconv_emit *e);
+void clconv_param_emit(const clconv_param *params, int count, const int *values,
+                       clconv_emit *e);
 
 #endif

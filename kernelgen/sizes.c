@@ -3,8 +3,7 @@
  */
 #include "sizes.h"
 
-void clconv_sizes_fill(const clconv_problem *p, int64_t batch,
-                       clconv_sizes *out)
+void clconv_sizes_fill(const clconv_problem *p, int64_t batch, clconv_sizes *out)
 {
     clconv_strides dy = clconv_problem_strides(p, CLCONV_DY);
     clconv_strides x = clconv_problem_strides(p, CLCONV_X);

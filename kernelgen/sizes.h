@@ -11,6 +11,8 @@
 #include "emit.h"
 #include "problem.h"
 
+/* clang-format off */
+
 /* Element strides of dY (image, k, p, q), of X and dX (image, c, h, w) and
  * of W and dW (k, c within the group, r, s). */
 #define CLCONV_SIZES_LONG(X)                                                   \
@@ -23,6 +25,8 @@
     X(n) X(c) X(h) X(w) X(k) X(r) X(s) X(p) X(q)                               \
     X(stride_h) X(stride_w) X(pad_top) X(pad_left)                             \
     X(dilation_h) X(dilation_w) X(groups) X(group_c) X(group_k)
+
+/* clang-format on */
 
 typedef struct clconv_sizes {
 #define MEMBER(name) int64_t name;

@@ -27,9 +27,8 @@ static char *build_log(cl_program program, cl_device_id device)
     if (error != CL_SUCCESS || size == 0)
         return NULL;
     char *text = calloc(1, size + 1);
-    if (text &&
-        clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, size,
-                              text, NULL) != CL_SUCCESS) {
+    if (text && clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG,
+                                      size, text, NULL) != CL_SUCCESS) {
         free(text);
         return NULL;
     }
@@ -68,11 +67,10 @@ clconv_status clconv_build_source(cl_context context, cl_device_id device,
         clCreateProgramWithSource(context, 1, &source, NULL, &error);
     if (!program)
         return clconv_cl_fail("clCreateProgramWithSource", error);
-    error = clBuildProgram(program, 1, &device, CLCONV_BUILD_OPTIONS, NULL,
-                           NULL);
+    error =
+        clBuildProgram(program, 1, &device, CLCONV_BUILD_OPTIONS, NULL, NULL);
     if (error != CL_SUCCESS) {
-        clconv_status status =
-            build_failed(program, device, name, error, log);
+        clconv_status status = build_failed(program, device, name, error, log);
         clReleaseProgram(program);
         return status;
     }
@@ -83,17 +81,16 @@ clconv_status clconv_build_source(cl_context context, cl_device_id device,
 /* ---- Binaries ---------------------------------------------------------- */
 
 bool clconv_build_binary(cl_context context, cl_device_id device,
-                         const unsigned char *data, size_t size,
-                         cl_program *out)
+                         const unsigned char *data, size_t size, cl_program *out)
 {
     cl_int error, status = CL_SUCCESS;
-    cl_program program = clCreateProgramWithBinary(
-        context, 1, &device, &size, &data, &status, &error);
+    cl_program program = clCreateProgramWithBinary(context, 1, &device, &size,
+                                                   &data, &status, &error);
     if (!program)
         return false;
     if (status == CL_SUCCESS)
-        status = clBuildProgram(program, 1, &device, CLCONV_BUILD_OPTIONS,
-                                NULL, NULL);
+        status = clBuildProgram(program, 1, &device, CLCONV_BUILD_OPTIONS, NULL,
+                                NULL);
     if (status != CL_SUCCESS) {
         clReleaseProgram(program);
         return false;
@@ -103,8 +100,7 @@ bool clconv_build_binary(cl_context context, cl_device_id device,
 }
 
 /* How many devices the program has, and which of them is ours; 0: none. */
-static size_t find_device(cl_program program, cl_device_id device,
-                          size_t *index)
+static size_t find_device(cl_program program, cl_device_id device, size_t *index)
 {
     cl_device_id devices[MAX_DEVICES];
     size_t size = 0;
@@ -145,9 +141,8 @@ bool clconv_build_get_binary(cl_program program, cl_device_id device,
     binaries[index] = malloc(bytes);
     if (!binaries[index])
         return false;
-    if (clGetProgramInfo(program, CL_PROGRAM_BINARIES,
-                         count * sizeof *binaries, binaries,
-                         NULL) != CL_SUCCESS) {
+    if (clGetProgramInfo(program, CL_PROGRAM_BINARIES, count * sizeof *binaries,
+                         binaries, NULL) != CL_SUCCESS) {
         free(binaries[index]);
         return false;
     }

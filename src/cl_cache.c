@@ -44,12 +44,9 @@ struct clconv_cache {
 const char *clconv_origin_name(clconv_origin origin)
 {
     switch (origin) {
-    case CLCONV_ORIGIN_MEMORY:
-        return "memory";
-    case CLCONV_ORIGIN_DISK:
-        return "disk";
-    case CLCONV_ORIGIN_BUILT:
-        return "built";
+    case CLCONV_ORIGIN_MEMORY: return "memory";
+    case CLCONV_ORIGIN_DISK: return "disk";
+    case CLCONV_ORIGIN_BUILT: return "built";
     }
     return "unknown";
 }
@@ -168,8 +165,8 @@ static bool load(clconv_cache *c, entry *e)
     size_t size;
     if (!c->store || !clconv_store_read(c->store, e->key, &data, &size))
         return false;
-    bool taken = clconv_build_binary(c->context, c->device, data, size,
-                                     &e->program);
+    bool taken =
+        clconv_build_binary(c->context, c->device, data, size, &e->program);
     free(data);
     if (taken)
         e->stored = size;

@@ -176,8 +176,7 @@ static clconv_status check_size(const char *name, clconv_buffer buffer,
     return CLCONV_OK;
 }
 
-static clconv_status find_place(clconv_buffer buffer, size_t bytes,
-                                place *out)
+static clconv_status find_place(clconv_buffer buffer, size_t bytes, place *out)
 {
     cl_mem parent = NULL;
     size_t origin = 0;
@@ -230,10 +229,8 @@ static clconv_status check_overlaps(const place places[PLACES])
     return CLCONV_OK;
 }
 
-static clconv_status check_tensors(cl_context context,
-                                   const clconv_steps *steps,
-                                   const clconv_call *call,
-                                   place places[PLACES])
+static clconv_status check_tensors(cl_context context, const clconv_steps *steps,
+                                   const clconv_call *call, place places[PLACES])
 {
     clconv_problem p = clconv_call_problem(steps, call->batch);
     clconv_status status = CLCONV_OK;
@@ -244,15 +241,14 @@ static clconv_status check_tensors(cl_context context,
             .name = clconv_tensor_name(t),
             .written = written,
         };
-        status = check_buffer(context, call->tensor[t],
-                              clconv_problem_bytes(&p, t), p.alignment, read,
-                              &places[t]);
+        status =
+            check_buffer(context, call->tensor[t], clconv_problem_bytes(&p, t),
+                         p.alignment, read, &places[t]);
     }
     return status;
 }
 
-static clconv_status check_buffers(cl_context context,
-                                   const clconv_steps *steps,
+static clconv_status check_buffers(cl_context context, const clconv_steps *steps,
                                    const clconv_call *call)
 {
     place places[PLACES] = {
@@ -262,8 +258,7 @@ static clconv_status check_buffers(cl_context context,
     clconv_status status = check_tensors(context, steps, call, places);
     if (status == CLCONV_OK)
         status = check_buffer(context, call->workspace, steps->workspace,
-                              CLCONV_WORKSPACE_ALIGN, true,
-                              &places[WORKSPACE]);
+                              CLCONV_WORKSPACE_ALIGN, true, &places[WORKSPACE]);
     if (status == CLCONV_OK)
         status = check_buffer(context, call->report, sizeof(clconv_report), 8,
                               true, &places[REPORT]);
@@ -303,8 +298,8 @@ clconv_status clconv_call_check_queue(cl_context context, cl_device_id device,
     cl_int error = clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof owner,
                                          &owner, NULL);
     if (error == CL_SUCCESS)
-        error = clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof at, &at,
-                                      NULL);
+        error =
+            clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof at, &at, NULL);
     if (error == CL_INVALID_COMMAND_QUEUE)
         return INVALID("queue is not a command queue");
     if (error != CL_SUCCESS)
@@ -320,12 +315,11 @@ static clconv_status check_event(cl_context context, cl_uint index,
                                  cl_event event)
 {
     cl_context owner = NULL;
-    cl_int error = event ? clGetEventInfo(event, CL_EVENT_CONTEXT,
-                                          sizeof owner, &owner, NULL)
+    cl_int error = event ? clGetEventInfo(event, CL_EVENT_CONTEXT, sizeof owner,
+                                          &owner, NULL)
                          : CL_INVALID_EVENT;
     if (error == CL_INVALID_EVENT)
-        return INVALID("event_wait_list[%u] is not an event",
-                       (unsigned)index);
+        return INVALID("event_wait_list[%u] is not an event", (unsigned)index);
     if (error != CL_SUCCESS)
         return clconv_cl_fail("clGetEventInfo", error);
     if (owner != context)

@@ -54,12 +54,10 @@
 const char *clconv_cl_error_name(cl_int error)
 {
 #define ERROR_CASE(name)                                                       \
-    case name:                                                                 \
-        return #name;
+    case name: return #name;
     switch (error) {
         ERROR_LIST(ERROR_CASE)
-    default:
-        return "unknown OpenCL error";
+    default: return "unknown OpenCL error";
     }
 #undef ERROR_CASE
 }

@@ -35,8 +35,7 @@ struct clconv_launch {
 
 clconv_status clconv_launch_new(cl_context context, cl_device_id device,
                                 const clconv_steps *steps,
-                                const clconv_device *facts,
-                                clconv_launch **out)
+                                const clconv_device *facts, clconv_launch **out)
 {
     clconv_launch *l = calloc(1, sizeof *l);
     clconv_mutex *mutex = clconv_mutex_new();
@@ -74,9 +73,8 @@ static clconv_status check_local(const clconv_launch *l, cl_kernel kernel,
                                  const clconv_pass *pass)
 {
     size_t most = SIZE_MAX;
-    cl_int error = clGetKernelWorkGroupInfo(kernel, l->device,
-                                            CL_KERNEL_WORK_GROUP_SIZE,
-                                            sizeof most, &most, NULL);
+    cl_int error = clGetKernelWorkGroupInfo(
+        kernel, l->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, NULL);
     if (error != CL_SUCCESS || pass->local <= most)
         return CLCONV_OK;
     return clconv_fail(CLCONV_BUILD_FAILED,
@@ -91,8 +89,8 @@ clconv_status clconv_launch_add(clconv_launch *l, int step, cl_program program)
     made->program = program;
     clconv_task task = clconv_step_task(l->steps, step, l->facts);
     clconv_pass pass[CLCONV_MAX_PASSES];
-    int count = l->steps->step[step].kernel->passes(
-        &task, l->steps->problem.n, pass);
+    int count =
+        l->steps->step[step].kernel->passes(&task, l->steps->problem.n, pass);
     for (int i = 0; i < count; ++i) {
         cl_int error;
         made->pass[i] = clCreateKernel(program, pass[i].entry, &error);
@@ -135,8 +133,8 @@ static bool has_operands(const clconv_pass *pass, const clconv_call *call)
 {
     for (int i = 0; i < pass->arg_count; ++i) {
         const clconv_arg *arg = &pass->args[i];
-        bool reads = arg->kind == CLCONV_ARG_TENSOR ||
-                     arg->kind == CLCONV_ARG_OPERAND;
+        bool reads =
+            arg->kind == CLCONV_ARG_TENSOR || arg->kind == CLCONV_ARG_OPERAND;
         if (reads && arg->tensor <= CLCONV_W && !call->tensor[arg->tensor].mem)
             return false;
     }
@@ -159,8 +157,7 @@ static void collect_jobs(const clconv_launch *l, const clconv_call *call,
     for (int i = 0; i < l->steps->count; ++i) {
         clconv_task task = clconv_step_task(l->steps, i, l->facts);
         clconv_pass pass[CLCONV_MAX_PASSES];
-        int count =
-            l->steps->step[i].kernel->passes(&task, call->batch, pass);
+        int count = l->steps->step[i].kernel->passes(&task, call->batch, pass);
         for (int j = 0; j < count; ++j)
             if (runs(&pass[j], call))
                 out->job[out->count++] = (job){
@@ -244,15 +241,9 @@ static void bind_arg(binder *b, const clconv_arg *arg)
 {
     clconv_tensor t = arg->tensor;
     switch (arg->kind) {
-    case CLCONV_ARG_TENSOR:
-        bind_tensor(b, t);
-        break;
-    case CLCONV_ARG_COPY:
-        bind_copy(b, t);
-        break;
-    case CLCONV_ARG_OPERAND:
-        bind_operand(b, t);
-        break;
+    case CLCONV_ARG_TENSOR: bind_tensor(b, t); break;
+    case CLCONV_ARG_COPY: bind_copy(b, t); break;
+    case CLCONV_ARG_OPERAND: bind_operand(b, t); break;
     case CLCONV_ARG_SCRATCH:
         bind_buffer(b, b->call->workspace, b->step->scratch_offset, 4);
         break;
@@ -262,15 +253,9 @@ static void bind_arg(binder *b, const clconv_arg *arg)
     case CLCONV_ARG_BETA:
         bind_value(b, sizeof b->call->beta[t], &b->call->beta[t]);
         break;
-    case CLCONV_ARG_BATCH:
-        bind_batch(b);
-        break;
-    case CLCONV_ARG_ELEMENTS:
-        bind_elements(b, t);
-        break;
-    case CLCONV_ARG_SIZES:
-        bind_sizes(b);
-        break;
+    case CLCONV_ARG_BATCH: bind_batch(b); break;
+    case CLCONV_ARG_ELEMENTS: bind_elements(b, t); break;
+    case CLCONV_ARG_SIZES: bind_sizes(b); break;
     case CLCONV_ARG_SHAPE:
         bind_value(b, (size_t)b->pass->shape_count * sizeof *b->pass->shape,
                    b->pass->shape);
@@ -331,9 +316,8 @@ static clconv_status enqueue_job(const target *to, const job *j, bool first,
         count = to->wait_count;
         list = to->wait_list;
     }
-    cl_int error =
-        clEnqueueNDRangeKernel(to->queue, j->kernel, 1, NULL, &global,
-                               &j->pass.local, count, list, event);
+    cl_int error = clEnqueueNDRangeKernel(to->queue, j->kernel, 1, NULL, &global,
+                                          &j->pass.local, count, list, event);
     if (error == CL_SUCCESS)
         return CLCONV_OK;
     return clconv_cl_fail("clEnqueueNDRangeKernel", error);
@@ -351,8 +335,7 @@ static clconv_status run_jobs(const clconv_launch *l, const clconv_call *call,
         cl_event event = NULL;
         status = bind_job(l, call, j);
         if (status == CLCONV_OK)
-            status = enqueue_job(to, j, i == 0, before,
-                                 signals ? &event : NULL);
+            status = enqueue_job(to, j, i == 0, before, signals ? &event : NULL);
         if (status != CLCONV_OK)
             clconv_fail_prefix("kernel %s: ", j->pass.entry);
         if (before)

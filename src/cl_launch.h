@@ -15,14 +15,12 @@ typedef struct clconv_launch clconv_launch;
 /* Borrows steps and facts, which must outlive it. */
 clconv_status clconv_launch_new(cl_context context, cl_device_id device,
                                 const clconv_steps *steps,
-                                const clconv_device *facts,
-                                clconv_launch **out);
+                                const clconv_device *facts, clconv_launch **out);
 void clconv_launch_free(clconv_launch *l); /* NULL: no-op */
 
 /* Makes the kernels of a step; takes the program, also on failure. The
  * device may refuse the work-group: BUILD_FAILED. */
-clconv_status clconv_launch_add(clconv_launch *l, int step,
-                                cl_program program);
+clconv_status clconv_launch_add(clconv_launch *l, int step, cl_program program);
 
 /* Enqueues the call. After a failure outputs are undefined, as the sentence
  * says. *event (may be NULL) covers every output. */

@@ -15,8 +15,7 @@
 /* ---- One query --------------------------------------------------------- */
 
 /* A number of exactly this type, or what out already holds. */
-#define QUERY(device, name, out)                                               \
-    query_value(device, name, sizeof *(out), out)
+#define QUERY(device, name, out) query_value(device, name, sizeof *(out), out)
 
 static void query_value(cl_device_id device, cl_device_info name, size_t size,
                         void *out)
@@ -35,8 +34,7 @@ static char *query_string(cl_device_id device, cl_device_info name)
     if (clGetDeviceInfo(device, name, 0, NULL, &size) != CL_SUCCESS)
         return NULL;
     char *text = calloc(1, size + 1);
-    if (text &&
-        clGetDeviceInfo(device, name, size, text, NULL) != CL_SUCCESS) {
+    if (text && clGetDeviceInfo(device, name, size, text, NULL) != CL_SUCCESS) {
         free(text);
         return NULL;
     }
@@ -58,8 +56,8 @@ static char *query_platform_string(cl_device_id device, cl_platform_info name)
         clGetPlatformInfo(platform, name, 0, NULL, &size) != CL_SUCCESS)
         return NULL;
     char *text = calloc(1, size + 1);
-    if (text && clGetPlatformInfo(platform, name, size, text, NULL) !=
-                    CL_SUCCESS) {
+    if (text &&
+        clGetPlatformInfo(platform, name, size, text, NULL) != CL_SUCCESS) {
         free(text);
         return NULL;
     }
@@ -84,8 +82,7 @@ static void query_names(cl_device_id device, clconv_device *d)
 {
     keep(query_string(device, CL_DEVICE_NAME), d->name, sizeof d->name);
     keep(query_string(device, CL_DEVICE_VENDOR), d->vendor, sizeof d->vendor);
-    keep(query_string(device, CL_DRIVER_VERSION), d->driver,
-         sizeof d->driver);
+    keep(query_string(device, CL_DRIVER_VERSION), d->driver, sizeof d->driver);
     keep(query_platform_string(device, CL_PLATFORM_NAME), d->platform,
          sizeof d->platform);
 }
@@ -162,8 +159,8 @@ static clconv_status check_member(cl_context context, cl_device_id device)
     enum { MAX_DEVICES = 256 };
     cl_device_id devices[MAX_DEVICES];
     size_t size = 0;
-    cl_int error = clGetContextInfo(context, CL_CONTEXT_DEVICES,
-                                    sizeof devices, devices, &size);
+    cl_int error = clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof devices,
+                                    devices, &size);
     if (error == CL_INVALID_CONTEXT)
         return clconv_fail(CLCONV_INVALID_ARGUMENT,
                            "cl_ctx is not an OpenCL context");
@@ -234,8 +231,7 @@ char *clconv_query_identity(cl_device_id device)
     identity_line(&t, "device", query_string(device, CL_DEVICE_NAME));
     identity_line(&t, "vendor", query_string(device, CL_DEVICE_VENDOR));
     clconv_text_printf(&t, "compute units: %u\n", (unsigned)units);
-    identity_line(&t, "device version",
-                  query_string(device, CL_DEVICE_VERSION));
+    identity_line(&t, "device version", query_string(device, CL_DEVICE_VERSION));
     identity_line(&t, "driver", query_string(device, CL_DRIVER_VERSION));
     identity_line(&t, "platform",
                   query_platform_string(device, CL_PLATFORM_NAME));

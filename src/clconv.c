@@ -111,9 +111,8 @@ static clconv_status compile_step(clconv_plan *plan, int step)
     free(source);
     if (status != CLCONV_OK)
         return status;
-    clconv_log_info(&plan->context->log, "kernel %s: program %s, %.1f ms",
-                    name, clconv_origin_name(built->origin),
-                    built->milliseconds);
+    clconv_log_info(&plan->context->log, "kernel %s: program %s, %.1f ms", name,
+                    clconv_origin_name(built->origin), built->milliseconds);
     return clconv_launch_add(plan->launch, step, program);
 }
 
@@ -124,13 +123,12 @@ static clconv_status compile(clconv_plan *plan, const clconv_problem *problem,
     size_t most = options->max_workspace;
     if (most > plan->device.max_allocation)
         most = plan->device.max_allocation;
-    clconv_status status =
-        clconv_planner_choose(problem, &plan->device, ops, most, options->plan,
-                              &plan->steps);
+    clconv_status status = clconv_planner_choose(
+        problem, &plan->device, ops, most, options->plan, &plan->steps);
     if (status == CLCONV_OK)
-        status = clconv_launch_new(plan->context->cl_ctx,
-                                   plan->context->cl_device, &plan->steps,
-                                   &plan->device, &plan->launch);
+        status =
+            clconv_launch_new(plan->context->cl_ctx, plan->context->cl_device,
+                              &plan->steps, &plan->device, &plan->launch);
     for (int i = 0; status == CLCONV_OK && i < plan->steps.count; ++i)
         status = compile_step(plan, i);
     if (status != CLCONV_OK) {
@@ -163,8 +161,7 @@ static clconv_status compile_without_unit(clconv_plan *plan,
                         first.data ? first.data : "a kernel did not build");
     else
         status = clconv_fail(CLCONV_BUILD_FAILED, "%s",
-                             first.data ? first.data
-                                        : "a kernel did not build");
+                             first.data ? first.data : "a kernel did not build");
     clconv_text_free(&first);
     return status;
 }
@@ -235,8 +232,7 @@ void clconv_plan_release(clconv_plan *plan)
 
 /* ---- Using it ---------------------------------------------------------- */
 
-clconv_status clconv_plan_workspace_size(const clconv_plan *plan,
-                                         size_t *bytes)
+clconv_status clconv_plan_workspace_size(const clconv_plan *plan, size_t *bytes)
 {
     if (!plan || !bytes)
         return clconv_fail(CLCONV_INVALID_ARGUMENT, "%s is NULL",
@@ -258,8 +254,7 @@ static clconv_status read_args(const clconv_plan *plan,
     return clconv_call_read(plan->context->cl_ctx, &plan->steps, &a, out);
 }
 
-clconv_status clconv_enqueue_backward(clconv_plan *plan,
-                                      cl_command_queue queue,
+clconv_status clconv_enqueue_backward(clconv_plan *plan, cl_command_queue queue,
                                       const clconv_backward_args *args,
                                       cl_uint num_events_in_wait_list,
                                       const cl_event *event_wait_list,
@@ -272,8 +267,8 @@ clconv_status clconv_enqueue_backward(clconv_plan *plan,
     clconv_call call;
     clconv_status status = clconv_context_check(context);
     if (status == CLCONV_OK)
-        status = clconv_call_check_queue(context->cl_ctx, context->cl_device,
-                                         queue);
+        status =
+            clconv_call_check_queue(context->cl_ctx, context->cl_device, queue);
     if (status == CLCONV_OK)
         status = clconv_call_check_wait_list(
             context->cl_ctx, num_events_in_wait_list, event_wait_list);

@@ -36,8 +36,8 @@ static clconv_status read_options(const clconv_context_options *options,
     clconv_context_options_init(out);
     if (!options)
         return CLCONV_OK;
-    return clconv_struct_read("options", "clconv_context_options_init",
-                              options, out, sizeof *out);
+    return clconv_struct_read("options", "clconv_context_options_init", options,
+                              out, sizeof *out);
 }
 
 /* ---- Parts of a context ------------------------------------------------ */

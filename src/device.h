@@ -29,7 +29,7 @@ typedef struct clconv_device {
     size_t max_allocation; /* bytes of one buffer */
     bool has_fp16;         /* cl_khr_fp16: half arithmetic */
     bool has_fp64;
-    int nv_sm;             /* 90 for sm_90; 0: not NVIDIA's compiler */
+    int nv_sm; /* 90 for sm_90; 0: not NVIDIA's compiler */
     clconv_unit_id unit;
     bool unit_emulated; /* its products in plain OpenCL C */
 } clconv_device;

@@ -30,8 +30,7 @@ static void explain_ops(unsigned ops, clconv_text *out)
         }
 }
 
-static void explain_passes(const clconv_plan *plan, int index,
-                           clconv_text *out)
+static void explain_passes(const clconv_plan *plan, int index, clconv_text *out)
 {
     clconv_task task = clconv_step_task(&plan->steps, index, &plan->device);
     clconv_pass pass[CLCONV_MAX_PASSES];
@@ -53,13 +52,11 @@ static void explain_step(const clconv_plan *plan, int index, clconv_text *out)
     clconv_task task = clconv_step_task(&plan->steps, index, &plan->device);
     clconv_text_printf(out, "step %d: %s", index + 1, step->kernel->name);
     if (step->kernel->role == CLCONV_ROLE_CAST)
-        clconv_text_printf(out, " of %s%s%s",
-                           clconv_tensor_name(step->tensor),
+        clconv_text_printf(out, " of %s%s%s", clconv_tensor_name(step->tensor),
                            step->copies ? ", copied" : "",
                            step->bias ? ", summed" : "");
     clconv_text_printf(out, " (%s; program %s, %.1f ms; scratch %zu bytes)\n",
-                       step->why,
-                       clconv_origin_name(plan->built[index].origin),
+                       step->why, clconv_origin_name(plan->built[index].origin),
                        plan->built[index].milliseconds,
                        step->kernel->scratch(&task));
     explain_passes(plan, index, out);
@@ -87,8 +84,8 @@ static void explain_workspace(const clconv_steps *steps, clconv_text *out)
 
 static double gflop(const clconv_steps *steps)
 {
-    int gradients = ((steps->ops & CLCONV_OP_DW) != 0) +
-                    ((steps->ops & CLCONV_OP_DX) != 0);
+    int gradients =
+        ((steps->ops & CLCONV_OP_DW) != 0) + ((steps->ops & CLCONV_OP_DX) != 0);
     return 1e-9 * gradients * clconv_problem_flops(&steps->problem);
 }
 

@@ -16,7 +16,6 @@ void clconv_log_write(const clconv_log *log, clconv_log_level level,
     clconv_text_vprintf(&text, format, args);
     va_end(args);
     char *message = clconv_text_take(&text);
-    log->fn(level, message ? message : "no memory for a log message",
-            log->user);
+    log->fn(level, message ? message : "no memory for a log message", log->user);
     free(message);
 }

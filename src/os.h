@@ -14,7 +14,7 @@
 
 typedef struct clconv_mutex clconv_mutex;
 
-clconv_mutex *clconv_mutex_new(void); /* NULL: no memory */
+clconv_mutex *clconv_mutex_new(void);    /* NULL: no memory */
 void clconv_mutex_free(clconv_mutex *m); /* NULL: no-op */
 void clconv_mutex_lock(clconv_mutex *m);
 void clconv_mutex_unlock(clconv_mutex *m);

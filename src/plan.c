@@ -51,8 +51,7 @@ void clconv_steps_format(const clconv_steps *steps, clconv_text *out)
 static void list_kernels(clconv_text *why)
 {
     for (int i = 0; i < clconv_kernel_count; ++i)
-        clconv_text_printf(why, "%s %s", i ? "," : "",
-                           clconv_kernels[i]->name);
+        clconv_text_printf(why, "%s %s", i ? "," : "", clconv_kernels[i]->name);
 }
 
 /* Turns a sentence about a part of the plan string into the failure. */
@@ -72,8 +71,7 @@ static int param_index(const clconv_kernel *k, const char *text)
 {
     for (int i = 0; i < k->param_count; ++i) {
         size_t length = strlen(k->params[i].name);
-        if (strncmp(k->params[i].name, text, length) == 0 &&
-            text[length] == '=')
+        if (strncmp(k->params[i].name, text, length) == 0 && text[length] == '=')
             return i;
     }
     return 0;
@@ -92,8 +90,7 @@ static clconv_status parse_values(const char *text, size_t length,
                                 out->values, &why)) {
             clconv_text sentence = CLCONV_TEXT_EMPTY;
             clconv_text_printf(&sentence, "%s: ", k->name);
-            clconv_text_append(&sentence, why.data ? why.data : "",
-                               why.length);
+            clconv_text_append(&sentence, why.data ? why.data : "", why.length);
             clconv_text_free(&why);
             return fail_plan(&sentence);
         }

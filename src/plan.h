@@ -20,7 +20,7 @@
 typedef struct clconv_step {
     const clconv_kernel *kernel;
     int values[CLCONV_MAX_PARAMS];
-    clconv_tensor tensor;  /* see clconv_task */
+    clconv_tensor tensor; /* see clconv_task */
     unsigned copies;
     bool bias;
     size_t scratch_offset; /* bytes into the workspace */

@@ -128,8 +128,7 @@ static clconv_status fail_none(const search *s, clconv_role role, bool covered)
                        asked->name);
 }
 
-static clconv_status collect(const search *s, clconv_role role,
-                             candidates *out)
+static clconv_status collect(const search *s, clconv_role role, candidates *out)
 {
     const clconv_kernel *asked = s->choice[role].kernel;
     bool covered = false;
@@ -175,8 +174,7 @@ static void lay_out_workspace(const search *s, unsigned copies,
     for (clconv_tensor t = CLCONV_DY; t <= CLCONV_W; ++t) {
         out->copy_offset[t] = end;
         if (copies & CLCONV_BIT(t))
-            end += align_up(
-                (size_t)clconv_problem_elements(s->problem, t) * 2);
+            end += align_up((size_t)clconv_problem_elements(s->problem, t) * 2);
     }
     size_t scratch = 0;
     for (int i = 0; i < out->count; ++i) {
@@ -194,8 +192,7 @@ static void assemble(const search *s, const clconv_step *cast,
                      const clconv_step *data, const clconv_step *weight,
                      clconv_steps *out)
 {
-    unsigned copies =
-        (data ? data->copies : 0) | (weight ? weight->copies : 0);
+    unsigned copies = (data ? data->copies : 0) | (weight ? weight->copies : 0);
     *out = (clconv_steps){.problem = *s->problem, .ops = s->ops};
     add_cast(s, cast, CLCONV_DY, copies, out);
     if (weight)

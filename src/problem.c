@@ -53,15 +53,16 @@ static clconv_status check_ranges(const range *ranges, size_t count)
 {
     for (size_t i = 0; i < count; ++i) {
         const range *r = &ranges[i];
-        clconv_status status =
-            check_range(r->field, r->value, r->min, r->max);
+        clconv_status status = check_range(r->field, r->value, r->min, r->max);
         if (status != CLCONV_OK)
             return status;
     }
     return CLCONV_OK;
 }
 
+/* clang-format off */
 #define RANGE(field, min, max) {#field, (int64_t)d->field, min, max}
+/* clang-format on */
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 static clconv_status check_fields(const clconv_desc *d)
@@ -128,8 +129,7 @@ static clconv_status check_combinations(const clconv_desc *d)
  * product of two leaves 64 bits. */
 static clconv_status output_size(const char *axis, int64_t in, int64_t before,
                                  int64_t after, int64_t filter,
-                                 int64_t dilation, int64_t stride,
-                                 int64_t *out)
+                                 int64_t dilation, int64_t stride, int64_t *out)
 {
     int64_t padded = in + before + after;
     if (padded > INT_LIMIT)
@@ -148,9 +148,8 @@ static clconv_status output_size(const char *axis, int64_t in, int64_t before,
 
 static clconv_status output_shape(const clconv_desc *d, int64_t *p, int64_t *q)
 {
-    clconv_status status =
-        output_size("height", d->h, d->pad_top, d->pad_bottom, d->r,
-                    d->dilation_h, d->stride_h, p);
+    clconv_status status = output_size("height", d->h, d->pad_top, d->pad_bottom,
+                                       d->r, d->dilation_h, d->stride_h, p);
     if (status != CLCONV_OK)
         return status;
     return output_size("width", d->w, d->pad_left, d->pad_right, d->s,
@@ -179,8 +178,7 @@ static clconv_status check_sizes(const clconv_desc *d, int64_t p, int64_t q)
     return status;
 }
 
-clconv_status clconv_problem_read_desc(const clconv_desc *desc,
-                                       clconv_desc *out)
+clconv_status clconv_problem_read_desc(const clconv_desc *desc, clconv_desc *out)
 {
     if (!desc)
         return INVALID("desc is NULL");
@@ -233,8 +231,7 @@ clconv_status clconv_desc_output_shape(const clconv_desc *desc, int64_t *p,
 
 /* ---- What follows from the numbers ------------------------------------ */
 
-static void fill(const clconv_desc *d, int64_t p, int64_t q,
-                 clconv_problem *out)
+static void fill(const clconv_desc *d, int64_t p, int64_t q, clconv_problem *out)
 {
     *out = (clconv_problem){
         .n = d->n,
@@ -303,18 +300,13 @@ const char *clconv_tensor_name(clconv_tensor tensor)
 int64_t clconv_problem_elements(const clconv_problem *p, clconv_tensor tensor)
 {
     switch (tensor) {
-    case CLCONV_DY:
-        return p->n * p->k * p->p * p->q;
+    case CLCONV_DY: return p->n * p->k * p->p * p->q;
     case CLCONV_X:
-    case CLCONV_DX:
-        return p->n * p->c * p->h * p->w;
+    case CLCONV_DX: return p->n * p->c * p->h * p->w;
     case CLCONV_W:
-    case CLCONV_DW:
-        return p->k * p->group_c * p->r * p->s;
-    case CLCONV_DB:
-        return p->k;
-    case CLCONV_TENSORS:
-        break;
+    case CLCONV_DW: return p->k * p->group_c * p->r * p->s;
+    case CLCONV_DB: return p->k;
+    case CLCONV_TENSORS: break;
     }
     return 0;
 }
@@ -340,17 +332,13 @@ clconv_strides clconv_problem_strides(const clconv_problem *p,
                                       clconv_tensor tensor)
 {
     switch (tensor) {
-    case CLCONV_DY:
-        return dense(p->layout, p->k, p->p, p->q);
+    case CLCONV_DY: return dense(p->layout, p->k, p->p, p->q);
     case CLCONV_X:
-    case CLCONV_DX:
-        return dense(p->layout, p->c, p->h, p->w);
+    case CLCONV_DX: return dense(p->layout, p->c, p->h, p->w);
     case CLCONV_W:
-    case CLCONV_DW:
-        return dense(p->layout, p->group_c, p->r, p->s);
+    case CLCONV_DW: return dense(p->layout, p->group_c, p->r, p->s);
     case CLCONV_DB:
-    case CLCONV_TENSORS:
-        break;
+    case CLCONV_TENSORS: break;
     }
     return (clconv_strides){0, 1, 0, 0};
 }
@@ -371,17 +359,14 @@ int clconv_problem_epilogue_log2(const clconv_problem *p, clconv_tensor tensor)
 {
     int undo = -p->dy_log2 - clconv_problem_cast_log2(p, CLCONV_DY);
     switch (tensor) {
-    case CLCONV_DW:
-        return undo;
-    case CLCONV_DX:
-        return undo + p->dx_log2;
+    case CLCONV_DW: return undo;
+    case CLCONV_DX: return undo + p->dx_log2;
     case CLCONV_DB: /* summed from dY as the caller gave it */
         return -p->dy_log2;
     case CLCONV_DY:
     case CLCONV_X:
     case CLCONV_W:
-    case CLCONV_TENSORS:
-        break;
+    case CLCONV_TENSORS: break;
     }
     return 0;
 }

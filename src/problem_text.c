@@ -28,10 +28,8 @@ static void put_padding(clconv_text *out, const clconv_desc *d)
     if (d->pad_top == d->pad_bottom && d->pad_left == d->pad_right)
         put_pair(out, 'p', d->pad_top, d->pad_left, 0);
     else
-        clconv_text_printf(out,
-                           "p%" PRId64 "x%" PRId64 "x%" PRId64 "x%" PRId64,
-                           d->pad_top, d->pad_bottom, d->pad_left,
-                           d->pad_right);
+        clconv_text_printf(out, "p%" PRId64 "x%" PRId64 "x%" PRId64 "x%" PRId64,
+                           d->pad_top, d->pad_bottom, d->pad_left, d->pad_right);
 }
 
 /* A flag without a number stands for one value of one field. */
@@ -41,13 +39,15 @@ typedef struct flag {
     int value;
 } flag;
 
+/* clang-format off */
 #define FLAG(text, member, value) {text, offsetof(clconv_desc, member), value}
+/* clang-format on */
 
 static const flag flags[] = {
-    FLAG("nhwc", layout, CLCONV_NHWC),   FLAG("fp32", math, CLCONV_FP32),
-    FLAG("x16", x_type, CLCONV_F16),     FLAG("w16", w_type, CLCONV_F16),
-    FLAG("dy16", dy_type, CLCONV_F16),   FLAG("dw16", dw_type, CLCONV_F16),
-    FLAG("db16", db_type, CLCONV_F16),   FLAG("dx16", dx_type, CLCONV_F16),
+    FLAG("nhwc", layout, CLCONV_NHWC),    FLAG("fp32", math, CLCONV_FP32),
+    FLAG("x16", x_type, CLCONV_F16),      FLAG("w16", w_type, CLCONV_F16),
+    FLAG("dy16", dy_type, CLCONV_F16),    FLAG("dw16", dw_type, CLCONV_F16),
+    FLAG("db16", db_type, CLCONV_F16),    FLAG("dx16", dx_type, CLCONV_F16),
     FLAG("inf", overflow, CLCONV_TO_INF),
 };
 
@@ -142,6 +142,7 @@ void clconv_problem_format(const clconv_problem *p, clconv_text *out)
 typedef struct parser {
     const char *text; /* the whole, for messages */
     const char *at;
+    bool letters[256]; /* options that were there already */
 } parser;
 
 static clconv_status fail_at(const parser *in, const char *expected)
@@ -173,8 +174,7 @@ static bool take_number(parser *in, bool is_signed, int64_t *out)
 
 static clconv_status parse_sizes(parser *in, clconv_desc *d)
 {
-    int64_t *const fields[] = {&d->n, &d->c, &d->h, &d->w,
-                               &d->k, &d->r, &d->s};
+    int64_t *const fields[] = {&d->n, &d->c, &d->h, &d->w, &d->k, &d->r, &d->s};
     static const char letters[] = "nchwkrs";
     for (size_t i = 0; i < COUNT(fields); ++i) {
         char expected[] = "?NUMBER (sizes n c h w k r s in this order, each "
@@ -209,6 +209,9 @@ static void set_pair(int64_t *a, int64_t *b, const int64_t *list, int count)
 
 static clconv_status parse_option(parser *in, clconv_desc *d)
 {
+    if (in->letters[(unsigned char)*in->at])
+        return fail_at(in, "each of u, p, d and g once, not again");
+    in->letters[(unsigned char)*in->at] = true;
     char letter = *in->at++;
     int64_t list[4];
     int count = take_list(in, list);
@@ -282,7 +285,7 @@ clconv_status clconv_desc_parse(const char *text, clconv_desc *desc)
                            text ? "desc" : "text");
     clconv_desc d;
     clconv_desc_init(&d);
-    parser in = {text, text};
+    parser in = {.text = text, .at = text};
     clconv_status status = parse_sizes(&in, &d);
     while (status == CLCONV_OK && *in.at && *in.at != '_')
         status = parse_option(&in, &d);

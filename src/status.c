@@ -13,8 +13,7 @@ static _Thread_local char last_error[2048];
 const char *clconv_status_name(clconv_status status)
 {
 #define NAME_CASE(name, value, text)                                           \
-    case name:                                                                 \
-        return #name;
+    case name: return #name;
     switch (status) {
         CLCONV_STATUS_LIST(NAME_CASE)
     }
@@ -25,8 +24,7 @@ const char *clconv_status_name(clconv_status status)
 const char *clconv_status_text(clconv_status status)
 {
 #define TEXT_CASE(name, value, text)                                           \
-    case name:                                                                 \
-        return text;
+    case name: return text;
     switch (status) {
         CLCONV_STATUS_LIST(TEXT_CASE)
     }

@@ -68,8 +68,7 @@ clconv_store *clconv_store_new(const char *dir, const clconv_log *log)
     if (!s || !name)
         goto failed;
     /* Whoever may write the parent may swap the directory: check both. */
-    if (!clconv_os_private_dir(dir, &why) ||
-        !clconv_os_private_dir(name, &why))
+    if (!clconv_os_private_dir(dir, &why) || !clconv_os_private_dir(name, &why))
         goto failed;
     clconv_os_remove_unfinished(name, DAY);
     s->dir = name;
@@ -240,8 +239,7 @@ bool clconv_store_write(clconv_store *s, const char *key,
     char name[CLCONV_HASH_HEX];
     entry_name(key, name);
     clconv_text why = CLCONV_TEXT_EMPTY;
-    if (clconv_os_replace(s->dir, name, file, total, &why) !=
-        CLCONV_OS_DONE) {
+    if (clconv_os_replace(s->dir, name, file, total, &why) != CLCONV_OS_DONE) {
         s->read_only = true;
         clconv_log_warn(&s->log,
                         "cache directory %s cannot be written (%s): new "

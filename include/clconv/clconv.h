@@ -92,7 +92,7 @@ CLCONV_API const char *clconv_version(void);
 
 typedef enum clconv_layout {
     CLCONV_NCHW = 0, /* x [n][c][h][w], w [k][c/groups][r][s], dy [n][k][p][q] */
-    CLCONV_NHWC = 1  /* x [n][h][w][c], w [k][r][s][c/groups], dy [n][p][q][k] */
+    CLCONV_NHWC = 1, /* x [n][h][w][c], w [k][r][s][c/groups], dy [n][p][q][k] */
 } clconv_layout;
 
 typedef enum clconv_type {
@@ -111,12 +111,12 @@ typedef enum clconv_math {
 /* What becomes of finite values that lie beyond fp16's largest, 65504. */
 typedef enum clconv_overflow {
     CLCONV_SATURATE = 0, /* +-65504, counted in the report */
-    CLCONV_TO_INF = 1    /* +-Inf, counted in the report; round to nearest even */
+    CLCONV_TO_INF = 1 /* +-Inf, counted in the report; round to nearest even */
 } clconv_overflow;
 
 typedef enum clconv_scale {
-    CLCONV_SCALE_FIXED = 0, /* 2^scale_log2 */
-    CLCONV_SCALE_DYNAMIC = 1 /* chosen per tensor on the device: unsupported in 0.1 */
+    CLCONV_SCALE_FIXED = 0,  /* 2^scale_log2 */
+    CLCONV_SCALE_DYNAMIC = 1 /* chosen on the device: unsupported in 0.1 */
 } clconv_scale;
 
 /* scale_log2, dy_log2 and dx_log2 lie in [-CLCONV_LOG2_MAX, CLCONV_LOG2_MAX]. */
@@ -138,9 +138,9 @@ typedef enum clconv_scale {
 typedef struct clconv_desc {
     size_t struct_size; /* set by clconv_desc_init() */
 
-    int64_t n;          /* images, >= 0; a call may use fewer */
-    int64_t c, h, w;    /* input channels, height, width, >= 1 */
-    int64_t k, r, s;    /* output channels, filter height, width, >= 1 */
+    int64_t n;       /* images, >= 0; a call may use fewer */
+    int64_t c, h, w; /* input channels, height, width, >= 1 */
+    int64_t k, r, s; /* output channels, filter height, width, >= 1 */
     int64_t stride_h, stride_w;     /* >= 1, default 1 */
     int64_t pad_top, pad_bottom;    /* >= 0, default 0 */
     int64_t pad_left, pad_right;    /* >= 0, default 0 */
@@ -324,7 +324,7 @@ typedef struct clconv_buffer {
 
 typedef struct clconv_backward_args {
     size_t struct_size; /* set by clconv_backward_args_init() */
-    int64_t batch;      /* images in this call, 0 to desc.n; init: -1 = desc.n */
+    int64_t batch; /* images in this call, 0 to desc.n; init: -1 = desc.n */
 
     /* Inputs. x is read for dW only, w for dX only. */
     clconv_buffer x, w, dy;

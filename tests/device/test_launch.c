@@ -98,8 +98,7 @@ static void add_arg(clconv_pass *pass, clconv_arg_kind kind, clconv_tensor t)
 static void make_flag_passes(void)
 {
     static const char *const entries[] = {"fake_0", "fake_1", "fake_2"};
-    static const unsigned serves[] = {CLCONV_OP_DW, CLCONV_OP_DB,
-                                      CLCONV_OP_DX};
+    static const unsigned serves[] = {CLCONV_OP_DW, CLCONV_OP_DB, CLCONV_OP_DX};
     pass_count = 3;
     for (int i = 0; i < 3; ++i) {
         passes_now[i] = (clconv_pass){
@@ -158,8 +157,14 @@ typedef struct stage {
     cl_mem dw, dy;
 } stage;
 
-enum { DW_BYTES = 4096, DW_OFFSET = 64, DY_OFFSET = 32, COPY = 256,
-       SCRATCH = 512, WORKSPACE = 1024 };
+enum {
+    DW_BYTES = 4096,
+    DW_OFFSET = 64,
+    DY_OFFSET = 32,
+    COPY = 256,
+    SCRATCH = 512,
+    WORKSPACE = 1024
+};
 
 static void open_stage(stage *s)
 {
@@ -167,8 +172,7 @@ static void open_stage(stage *s)
     cr_assert_eq(host_open(getenv("CLCONV_DEVICE"), HOST_IN_ORDER, &s->host),
                  HOST_OK);
     clconv_desc desc;
-    cr_assert_eq(clconv_desc_parse("n3c4h5w6k8r3s3p1g2_w16", &desc),
-                 CLCONV_OK);
+    cr_assert_eq(clconv_desc_parse("n3c4h5w6k8r3s3p1g2_w16", &desc), CLCONV_OK);
     cr_assert_eq(clconv_problem_init(&desc, &s->steps.problem), CLCONV_OK);
     s->steps.step[0] = (clconv_step){
         .kernel = &fake,
@@ -250,12 +254,11 @@ Test(launch, every_kind_of_argument_arrives)
     s.call.beta[CLCONV_DX] = -0.25f;
     s.call.workspace.mem = host_buffer(&s.host, 2 * WORKSPACE, NULL);
     s.call.workspace.offset = 256;
-    s.call.report.mem =
-        host_buffer(&s.host, sizeof(clconv_report) + 8, NULL);
+    s.call.report.mem = host_buffer(&s.host, sizeof(clconv_report) + 8, NULL);
     s.call.report.offset = 8;
-    cr_assert_eq(clconv_launch_run(s.launch, s.host.queue, &s.call, 0, NULL,
-                                   NULL),
-                 CLCONV_OK, "%s", clconv_last_error());
+    cr_assert_eq(
+        clconv_launch_run(s.launch, s.host.queue, &s.call, 0, NULL, NULL),
+        CLCONV_OK, "%s", clconv_last_error());
     host_finish(&s.host);
     const clconv_problem *p = &s.steps.problem;
     expect_told(&s, (float[TOLD]){
@@ -291,9 +294,9 @@ Test(launch, what_is_not_given_arrives_as_null_and_0)
     char *source = telling_source();
     cr_assert_eq(add(&s, source), CLCONV_OK, "%s", clconv_last_error());
     free(source);
-    cr_assert_eq(clconv_launch_run(s.launch, s.host.queue, &s.call, 0, NULL,
-                                   NULL),
-                 CLCONV_OK, "%s", clconv_last_error());
+    cr_assert_eq(
+        clconv_launch_run(s.launch, s.host.queue, &s.call, 0, NULL, NULL),
+        CLCONV_OK, "%s", clconv_last_error());
     host_finish(&s.host);
     float told[TOLD];
     host_read(&s.host, s.dw, DW_OFFSET, sizeof told, told);
@@ -312,9 +315,9 @@ static void expect_flags(stage *s, unsigned wanted, bool report,
     clear_dw(s);
     s->call.wanted = wanted;
     s->call.report.mem = report ? s->dy : NULL;
-    cr_assert_eq(clconv_launch_run(s->launch, s->host.queue, &s->call, 0, NULL,
-                                   NULL),
-                 CLCONV_OK, "%s", clconv_last_error());
+    cr_assert_eq(
+        clconv_launch_run(s->launch, s->host.queue, &s->call, 0, NULL, NULL),
+        CLCONV_OK, "%s", clconv_last_error());
     host_finish(&s->host);
     host_read(&s->host, s->dw, DW_OFFSET, sizeof flags, flags);
     for (int i = 0; i < 3; ++i)
@@ -360,9 +363,9 @@ Test(launch, a_failure_halfway_says_that_outputs_are_undefined)
     clear_dw(&s);
     s.call.wanted = CLCONV_OP_DW | CLCONV_OP_DX;
     cl_event event = NULL;
-    cr_assert_eq(clconv_launch_run(s.launch, s.host.queue, &s.call, 0, NULL,
-                                   &event),
-                 CLCONV_OPENCL_ERROR);
+    cr_assert_eq(
+        clconv_launch_run(s.launch, s.host.queue, &s.call, 0, NULL, &event),
+        CLCONV_OPENCL_ERROR);
     cr_assert_null(event);
     host_finish(&s.host);
     const char *said = clconv_last_error();

@@ -40,12 +40,12 @@ Test(runtime, a_context_holds_its_cl_context)
     rig r;
     rig_open(&r, HOST_IN_ORDER, problem, NULL);
     cl_uint before = 0, after = 0;
-    clGetContextInfo(r.host.context, CL_CONTEXT_REFERENCE_COUNT,
-                     sizeof before, &before, NULL);
+    clGetContextInfo(r.host.context, CL_CONTEXT_REFERENCE_COUNT, sizeof before,
+                     &before, NULL);
     clconv_context *second;
-    cr_assert_eq(clconv_context_create(r.host.context, r.host.device, NULL,
-                                       &second),
-                 CLCONV_OK);
+    cr_assert_eq(
+        clconv_context_create(r.host.context, r.host.device, NULL, &second),
+        CLCONV_OK);
     clGetContextInfo(r.host.context, CL_CONTEXT_REFERENCE_COUNT, sizeof after,
                      &after, NULL);
     cr_assert_gt(after, before);
@@ -82,8 +82,8 @@ Test(runtime, a_forked_child_is_told_to_make_its_own_context)
         clconv_plan *plan;
         clconv_status create = clconv_plan_create(
             r.context, &r.desc, CLCONV_OP_BACKWARD, NULL, &plan);
-        clconv_status enqueue = clconv_enqueue_backward(
-            r.plan, r.host.queue, &r.args, 0, NULL, NULL);
+        clconv_status enqueue = clconv_enqueue_backward(r.plan, r.host.queue,
+                                                        &r.args, 0, NULL, NULL);
         bool told = strstr(clconv_last_error(), "fork") != NULL;
         clconv_plan_release(r.plan);
         clconv_context_release(r.context);
@@ -167,8 +167,7 @@ Test(runtime, a_plan_for_some_outputs_gives_these)
     rig_open(&r, HOST_IN_ORDER, problem, NULL);
     for (unsigned ops = 1; ops <= CLCONV_OP_BACKWARD; ++ops) {
         clconv_plan_release(r.plan);
-        cr_assert_eq(clconv_plan_create(r.context, &r.desc, ops, NULL,
-                                        &r.plan),
+        cr_assert_eq(clconv_plan_create(r.context, &r.desc, ops, NULL, &r.plan),
                      CLCONV_OK, "ops %u: %s", ops, clconv_last_error());
         rig_fill_outputs(&r, NAN);
         r.args.dw.mem = ops & CLCONV_OP_DW ? r.mem[RIG_DW] : NULL;
@@ -252,8 +251,7 @@ Test(runtime, tensors_may_lie_anywhere_that_the_alignment_allows)
     rig r;
     rig_open(&r, HOST_IN_ORDER, "n3c4h7w6k6r3s2u2x1p1x0g2_align4", NULL);
     clconv_buffer *const buffers[RIG_TENSORS] = {
-        &r.args.dy, &r.args.x,  &r.args.w,
-        &r.args.dw, &r.args.db, &r.args.dx,
+        &r.args.dy, &r.args.x, &r.args.w, &r.args.dw, &r.args.db, &r.args.dx,
     };
     cl_mem moved[RIG_TENSORS];
     for (unsigned t = 0; t < RIG_TENSORS; ++t) {
@@ -309,16 +307,15 @@ Test(runtime, a_plan_keeps_within_the_largest_allocation)
     rig r;
     rig_open(&r, HOST_IN_ORDER, problem, NULL);
     cl_ulong largest = 0;
-    clGetDeviceInfo(r.host.device, CL_DEVICE_MAX_MEM_ALLOC_SIZE,
-                    sizeof largest, &largest, NULL);
+    clGetDeviceInfo(r.host.device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof largest,
+                    &largest, NULL);
     clconv_desc desc;
-    cr_assert_eq(clconv_desc_parse("n1c64h1024w1024k64r1s1", &desc),
-                 CLCONV_OK);
+    cr_assert_eq(clconv_desc_parse("n1c64h1024w1024k64r1s1", &desc), CLCONV_OK);
     desc.n = (int64_t)(largest >> 27) + 1;
     clconv_plan *plan;
-    cr_assert_eq(clconv_plan_create(r.context, &desc, CLCONV_OP_BACKWARD, NULL,
-                                    &plan),
-                 CLCONV_OK, "%s", clconv_last_error());
+    cr_assert_eq(
+        clconv_plan_create(r.context, &desc, CLCONV_OP_BACKWARD, NULL, &plan),
+        CLCONV_OK, "%s", clconv_last_error());
     size_t bytes = 0;
     clconv_plan_workspace_size(plan, &bytes);
     cr_assert_leq(bytes, largest);
@@ -388,10 +385,8 @@ Test(runtime, counts_are_added_to_the_report_at_its_offset)
     cr_assert_eq(memcmp(&report[2], &none, sizeof none), 0);
     cr_assert_eq(got->dy.nonzero,
                  1000 + count_nonzero(&r, RIG_DY, r.elements[RIG_DY]));
-    cr_assert_eq(got->x.nonzero,
-                 count_nonzero(&r, RIG_X, r.elements[RIG_X]));
-    cr_assert_eq(got->w.nonzero,
-                 count_nonzero(&r, RIG_W, r.elements[RIG_W]));
+    cr_assert_eq(got->x.nonzero, count_nonzero(&r, RIG_X, r.elements[RIG_X]));
+    cr_assert_eq(got->w.nonzero, count_nonzero(&r, RIG_W, r.elements[RIG_W]));
     cr_assert_eq(got->dx.nonzero, 0); /* fp32 outputs are not counted */
     clReleaseMemObject(mem);
     rig_close(&r);
@@ -427,12 +422,11 @@ Test(runtime, a_report_alone_counts_what_is_given)
     rig_run(&r);
     rig_expect_untouched(&r);
     host_read(&r.host, r.args.report.mem, 0, sizeof report, &report);
-    cr_assert_eq(report.dy.nonzero,
-                 count_nonzero(&r, RIG_DY,
-                               r.elements[RIG_DY] / (size_t)r.desc.n));
+    cr_assert_eq(
+        report.dy.nonzero,
+        count_nonzero(&r, RIG_DY, r.elements[RIG_DY] / (size_t)r.desc.n));
     cr_assert_eq(report.x.nonzero, 0);
-    cr_assert_eq(report.w.nonzero,
-                 count_nonzero(&r, RIG_W, r.elements[RIG_W]));
+    cr_assert_eq(report.w.nonzero, count_nonzero(&r, RIG_W, r.elements[RIG_W]));
     clReleaseMemObject(r.args.report.mem);
     rig_close(&r);
 }
@@ -501,9 +495,9 @@ Test(runtime, eight_threads_share_a_plan)
     worker workers[THREADS];
     for (int i = 0; i < THREADS; ++i) {
         workers[i] = (worker){.shared = &r};
-        cr_assert_eq(pthread_create(&workers[i].thread, NULL, call_often,
-                                    &workers[i]),
-                     0);
+        cr_assert_eq(
+            pthread_create(&workers[i].thread, NULL, call_often, &workers[i]),
+            0);
     }
     for (int i = 0; i < THREADS; ++i) {
         pthread_join(workers[i].thread, NULL);

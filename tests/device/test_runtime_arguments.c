@@ -50,8 +50,8 @@ static cl_mem new_buffer(call *c, size_t bytes)
 static cl_context foreign_context(call *c)
 {
     if (!c->foreign)
-        c->foreign = clCreateContext(NULL, 1, &c->rig.host.device, NULL, NULL,
-                                     NULL);
+        c->foreign =
+            clCreateContext(NULL, 1, &c->rig.host.device, NULL, NULL, NULL);
     cr_assert_not_null(c->foreign);
     return c->foreign;
 }
@@ -70,8 +70,8 @@ static void no_queue(call *c)
 
 static void foreign_queue(call *c)
 {
-    c->queue = clCreateCommandQueue(foreign_context(c), c->rig.host.device, 0,
-                                    NULL);
+    c->queue =
+        clCreateCommandQueue(foreign_context(c), c->rig.host.device, 0, NULL);
 }
 
 static void size_of_args_zero(call *c)
@@ -127,16 +127,14 @@ static void no_w(call *c)
 static void plan_without_dx(call *c)
 {
     cr_assert_eq(clconv_plan_create(c->rig.context, &c->rig.desc,
-                                    CLCONV_OP_DW | CLCONV_OP_DB, NULL,
-                                    &c->plan),
+                                    CLCONV_OP_DW | CLCONV_OP_DB, NULL, &c->plan),
                  CLCONV_OK, "%s", clconv_last_error());
 }
 
 static void plan_without_db(call *c)
 {
     cr_assert_eq(clconv_plan_create(c->rig.context, &c->rig.desc,
-                                    CLCONV_OP_DW | CLCONV_OP_DX, NULL,
-                                    &c->plan),
+                                    CLCONV_OP_DW | CLCONV_OP_DX, NULL, &c->plan),
                  CLCONV_OK, "%s", clconv_last_error());
 }
 
@@ -147,8 +145,8 @@ static void dy_short(call *c)
 
 static void dx_short_from_offset(call *c)
 {
-    c->rig.args.dx = (clconv_buffer){
-        new_buffer(c, c->rig.elements[RIG_DX] * 4), 16};
+    c->rig.args.dx =
+        (clconv_buffer){new_buffer(c, c->rig.elements[RIG_DX] * 4), 16};
 }
 
 static void offset_past_the_end(call *c)
@@ -169,8 +167,7 @@ static void foreign_buffer(call *c)
 
 static void output_read_only(call *c)
 {
-    c->rig.args.db.mem =
-        new_mem(c, c->rig.host.context, CL_MEM_READ_ONLY, 64);
+    c->rig.args.db.mem = new_mem(c, c->rig.host.context, CL_MEM_READ_ONLY, 64);
 }
 
 static void input_write_only(call *c)
@@ -181,8 +178,7 @@ static void input_write_only(call *c)
 
 static void beta_of_write_only(call *c)
 {
-    c->rig.args.db.mem =
-        new_mem(c, c->rig.host.context, CL_MEM_WRITE_ONLY, 64);
+    c->rig.args.db.mem = new_mem(c, c->rig.host.context, CL_MEM_WRITE_ONLY, 64);
     c->rig.args.beta_b = 1;
 }
 
@@ -218,9 +214,9 @@ static void dw_meets_db(call *c)
 static cl_mem part_of(call *c, cl_mem parent, size_t origin, size_t size)
 {
     cl_buffer_region region = {origin, size};
-    return keep(c, clCreateSubBuffer(parent, CL_MEM_READ_WRITE,
-                                     CL_BUFFER_CREATE_TYPE_REGION, &region,
-                                     NULL));
+    return keep(c,
+                clCreateSubBuffer(parent, CL_MEM_READ_WRITE,
+                                  CL_BUFFER_CREATE_TYPE_REGION, &region, NULL));
 }
 
 static void parts_of_one_parent_meet(call *c)
@@ -372,8 +368,7 @@ Test(arguments, each_fault_is_named_and_nothing_runs)
         cl_event event = NULL;
         faults[i].spoil(&c);
         cr_assert_eq(clconv_enqueue_backward(c.plan, c.queue, &c.rig.args,
-                                             c.wait_count, c.wait_list,
-                                             &event),
+                                             c.wait_count, c.wait_list, &event),
                      CLCONV_INVALID_ARGUMENT, "%s", said);
         cr_assert_not_null(strstr(clconv_last_error(), said),
                            "\"%s\" is not in: %s", said, clconv_last_error());
@@ -391,9 +386,9 @@ Test(arguments, null_args_are_refused)
 {
     rig r;
     rig_open(&r, HOST_IN_ORDER, problem, NULL);
-    cr_assert_eq(clconv_enqueue_backward(r.plan, r.host.queue, NULL, 0, NULL,
-                                         NULL),
-                 CLCONV_INVALID_ARGUMENT);
+    cr_assert_eq(
+        clconv_enqueue_backward(r.plan, r.host.queue, NULL, 0, NULL, NULL),
+        CLCONV_INVALID_ARGUMENT);
     cr_assert_str_eq(clconv_last_error(), "args is NULL");
     rig_close(&r);
 }
@@ -443,8 +438,8 @@ Test(arguments, a_context_refuses_what_is_not_there)
            CLCONV_INVALID_ARGUMENT, "device must not be NULL");
     EXPECT(clconv_context_create(r.host.context, r.host.device, NULL, NULL),
            CLCONV_INVALID_ARGUMENT, "out is NULL");
-    EXPECT(clconv_context_create(r.host.context,
-                                 (cl_device_id)r.host.context, NULL, &c),
+    EXPECT(clconv_context_create(r.host.context, (cl_device_id)r.host.context,
+                                 NULL, &c),
            CLCONV_INVALID_ARGUMENT, "one of the devices of cl_ctx");
     clconv_context_options options = {0};
     EXPECT(clconv_context_create(r.host.context, r.host.device, &options, &c),
@@ -507,8 +502,7 @@ Test(arguments, plan_options_are_checked)
            "options.mode is 7");
     options.mode = CLCONV_PLAN_DEFAULT;
     options.plan = "no_such_kernel";
-    EXPECT(create(&r, 7, &options), CLCONV_INVALID_ARGUMENT,
-           "no_such_kernel");
+    EXPECT(create(&r, 7, &options), CLCONV_INVALID_ARGUMENT, "no_such_kernel");
     options.plan = NULL;
     options.max_workspace = 0;
     EXPECT(create(&r, 7, &options), CLCONV_UNSUPPORTED,

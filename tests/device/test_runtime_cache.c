@@ -72,18 +72,17 @@ static int live_with_one_program(void (*between)(void))
     clconv_context *context;
     clconv_plan *plan;
     options = options_for(dir.path);
-    cr_assert_eq(clconv_context_create(r.host.context, r.host.device,
-                                       &options, &context),
+    cr_assert_eq(clconv_context_create(r.host.context, r.host.device, &options,
+                                       &context),
                  CLCONV_OK);
     if (between)
         between();
-    cr_assert_eq(clconv_plan_create(context, &r.desc, CLCONV_OP_DB, NULL,
-                                    &plan),
+    cr_assert_eq(clconv_plan_create(context, &r.desc, CLCONV_OP_DB, NULL, &plan),
                  CLCONV_OK, "%s", clconv_last_error());
     r.args.dw.mem = r.args.dx.mem = NULL;
-    cr_assert_eq(clconv_enqueue_backward(plan, r.host.queue, &r.args, 0, NULL,
-                                         NULL),
-                 CLCONV_OK, "%s", clconv_last_error());
+    cr_assert_eq(
+        clconv_enqueue_backward(plan, r.host.queue, &r.args, 0, NULL, NULL),
+        CLCONV_OK, "%s", clconv_last_error());
     host_finish(&r.host);
     rig_expect(&r, CLCONV_OP_DB, 1);
     int builds = clconv_cache_builds(context->cache);
@@ -120,8 +119,7 @@ Test(runtime_cache, explain_tells_where_a_program_came_from)
 }
 
 /* Counts the messages that tell of a compiled program. */
-static void count_built(clconv_log_level level, const char *message,
-                        void *user)
+static void count_built(clconv_log_level level, const char *message, void *user)
 {
     int *built = user;
     *built += level == CLCONV_LOG_INFO && strstr(message, "program built");
@@ -161,8 +159,7 @@ Test(runtime_cache, a_cache_policy_that_is_none_is_refused)
     clconv_context *context = NULL;
     clconv_context_options options = options_for(dir.path);
     options.cache_policy = (clconv_cache_policy)2;
-    cr_assert_eq(host_open(getenv("CLCONV_DEVICE"), HOST_IN_ORDER, &h),
-                 HOST_OK);
+    cr_assert_eq(host_open(getenv("CLCONV_DEVICE"), HOST_IN_ORDER, &h), HOST_OK);
     cr_assert_eq(clconv_context_create(h.context, h.device, &options, &context),
                  CLCONV_INVALID_ARGUMENT);
     cr_assert_not_null(strstr(clconv_last_error(), "options.cache_policy"));
@@ -269,15 +266,14 @@ Test(runtime_cache, a_key_holds_all_that_makes_another_binary)
     cache_dir_read_only_entry(&dir, &file);
     char *key = key_of(&file), text[512];
     host h;
-    cr_assert_eq(host_open(getenv("CLCONV_DEVICE"), HOST_IN_ORDER, &h),
-                 HOST_OK);
+    cr_assert_eq(host_open(getenv("CLCONV_DEVICE"), HOST_IN_ORDER, &h), HOST_OK);
     for (size_t i = 0; i < sizeof facts / sizeof *facts; ++i) {
         clGetDeviceInfo(h.device, facts[i].info, sizeof text, text, NULL);
         expect_in_key(key, facts[i].name, text);
     }
     cl_uint units = 0;
-    clGetDeviceInfo(h.device, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units,
-                    &units, NULL);
+    clGetDeviceInfo(h.device, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units, &units,
+                    NULL);
     snprintf(text, sizeof text, "%u", (unsigned)units);
     expect_in_key(key, "compute units", text);
     expect_platform_in_key(key, h.device);
@@ -292,8 +288,7 @@ Test(runtime_cache, a_key_holds_all_that_makes_another_binary)
 static bool survives_nonsense(void)
 {
     host h;
-    cr_assert_eq(host_open(getenv("CLCONV_DEVICE"), HOST_IN_ORDER, &h),
-                 HOST_OK);
+    cr_assert_eq(host_open(getenv("CLCONV_DEVICE"), HOST_IN_ORDER, &h), HOST_OK);
     bool survives = strstr(h.platform_name, "rusticl") == NULL;
     host_close(&h);
     return survives;
@@ -368,15 +363,14 @@ Test(runtime_cache, threads_that_want_one_program_compile_it_once)
     rig_open(&r, HOST_IN_ORDER, problem, &options);
     int builds = clconv_cache_builds(r.context->cache);
     clconv_context_release(r.context); /* a cold one; the plan keeps its own */
-    cr_assert_eq(clconv_context_create(r.host.context, r.host.device,
-                                       &options, &r.context),
+    cr_assert_eq(clconv_context_create(r.host.context, r.host.device, &options,
+                                       &r.context),
                  CLCONV_OK);
     maker makers[THREADS];
     for (int i = 0; i < THREADS; ++i) {
         makers[i] = (maker){.shared = &r};
-        cr_assert_eq(pthread_create(&makers[i].thread, NULL, make_plan,
-                                    &makers[i]),
-                     0);
+        cr_assert_eq(
+            pthread_create(&makers[i].thread, NULL, make_plan, &makers[i]), 0);
     }
     for (int i = 0; i < THREADS; ++i) {
         pthread_join(makers[i].thread, NULL);

@@ -135,9 +135,9 @@ Test(events, a_call_waits_for_every_event_of_its_list)
     cl_event gates[3], done;
     for (int i = 0; i < 3; ++i)
         gates[i] = make_gate(&r);
-    cr_assert_eq(clconv_enqueue_backward(r.plan, r.host.queue, &r.args, 3,
-                                         gates, &done),
-                 CLCONV_OK, "%s", clconv_last_error());
+    cr_assert_eq(
+        clconv_enqueue_backward(r.plan, r.host.queue, &r.args, 3, gates, &done),
+        CLCONV_OK, "%s", clconv_last_error());
     clFlush(r.host.queue);
     for (int i = 0; i < 3; ++i) {
         cr_assert_neq(state_of(done), CL_COMPLETE, "gate %d is closed", i);

@@ -32,8 +32,8 @@ Test(runtime_unit, an_emulated_unit_is_used_and_right)
     clconv_context_options options = memory_only();
     options.emulate_unit = "mma_m16n8k16";
     rig_open(&r, HOST_IN_ORDER, problem, &options);
-    cr_assert_not_null(strstr(rig_explain(r.plan, "device: "),
-                              "mma_m16n8k16 emulated"));
+    cr_assert_not_null(
+        strstr(rig_explain(r.plan, "device: "), "mma_m16n8k16 emulated"));
     const char *plan = rig_explain(r.plan, "plan: ");
     cr_assert_not_null(strstr(plan, "bwd_data_mma"), "%s", plan);
     cr_assert_not_null(strstr(plan, "bwd_weight_mma"), "%s", plan);
@@ -100,9 +100,9 @@ Test(runtime_unit, a_kernel_that_was_asked_for_must_build)
                                     &plan_options, &plan),
                  CLCONV_BUILD_FAILED);
     cr_assert_null(plan);
-    cr_assert_not_null(strstr(clconv_last_error(),
-                              "kernel bwd_data_mma did not build"),
-                       "%s", clconv_last_error());
+    cr_assert_not_null(
+        strstr(clconv_last_error(), "kernel bwd_data_mma did not build"), "%s",
+        clconv_last_error());
     rig_close(&r);
 }
 
@@ -114,11 +114,11 @@ Test(runtime_unit, a_failed_build_shows_what_the_compiler_said)
     clconv_origin origin;
     cl_program program = NULL;
     int builds = clconv_cache_builds(r.context->cache);
-    cr_assert_eq(clconv_cache_program(
-                     r.context->cache, "broken",
-                     "__kernel void broken() { no_such_name = 1; }", &origin,
-                     &program),
-                 CLCONV_BUILD_FAILED);
+    cr_assert_eq(
+        clconv_cache_program(r.context->cache, "broken",
+                             "__kernel void broken() { no_such_name = 1; }",
+                             &origin, &program),
+        CLCONV_BUILD_FAILED);
     cr_assert_null(program);
     cr_assert_not_null(strstr(clconv_last_error(), "kernel broken"), "%s",
                        clconv_last_error());

@@ -28,20 +28,24 @@ typedef struct road {
 } road;
 
 #define GENERIC(vec, cast)                                                     \
-    {"bwd_data_generic:vec=" vec ",cast=" cast                                 \
-     ";bwd_weight_generic:vec=" vec ",cast=" cast,                             \
-     NULL}
+    {                                                                          \
+        "bwd_data_generic:vec=" vec ",cast=" cast                              \
+        ";bwd_weight_generic:vec=" vec ",cast=" cast,                          \
+            NULL                                                               \
+    }
 #define MMA(staging, cast)                                                     \
-    {"bwd_data_mma:staging=" staging ",cast=" cast                             \
-     ";bwd_weight_mma:staging=" staging ",cast=" cast,                         \
-     "mma_m16n8k16"}
+    {                                                                          \
+        "bwd_data_mma:staging=" staging ",cast=" cast                          \
+        ";bwd_weight_mma:staging=" staging ",cast=" cast,                      \
+            "mma_m16n8k16"                                                     \
+    }
 
 static const road roads[] = {
-    GENERIC("1", "fused"),     GENERIC("1", "separate"),
-    GENERIC("16", "fused"),    GENERIC("16", "separate"),
-    MMA("scalar", "fused"),    MMA("scalar", "separate"),
-    MMA("vector", "fused"),    MMA("vector", "separate"),
-    {"cast:vec=1", NULL},      {"cast:vec=4", NULL},
+    GENERIC("1", "fused"),  GENERIC("1", "separate"),
+    GENERIC("16", "fused"), GENERIC("16", "separate"),
+    MMA("scalar", "fused"), MMA("scalar", "separate"),
+    MMA("vector", "fused"), MMA("vector", "separate"),
+    {"cast:vec=1", NULL},   {"cast:vec=4", NULL},
 };
 
 static float *filled(size_t count, float value)
@@ -83,8 +87,7 @@ static int taps(int position)
     return position == 0 || position == 7 ? 2 : 3;
 }
 
-static void expect_weights(const backward_result *r, const road *way,
-                           double dy)
+static void expect_weights(const backward_result *r, const road *way, double dy)
 {
     for (int i = 0; i < K * C * 9; ++i) {
         double expected = N * pairs(i % 9 / 3) * pairs(i % 3) * dy;

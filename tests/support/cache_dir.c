@@ -66,8 +66,7 @@ static void keep_path(const char *path, void *user)
 
 void cache_dir_read_only_entry(const cache_dir *dir, cache_file *out)
 {
-    cr_assert_eq(each_file(dir->entries, keep_path, out), 1, "%s",
-                 dir->entries);
+    cr_assert_eq(each_file(dir->entries, keep_path, out), 1, "%s", dir->entries);
     FILE *file = fopen(out->path, "rb");
     cr_assert_not_null(file, "%s", out->path);
     cr_assert_eq(fseek(file, 0, SEEK_END), 0);

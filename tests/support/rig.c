@@ -58,8 +58,8 @@ void rig_open(rig *r, host_order order, const char *problem,
 {
     memset(r, 0, sizeof *r);
     cr_assert_eq(host_open(getenv("CLCONV_DEVICE"), order, &r->host), HOST_OK);
-    cr_assert_eq(clconv_context_create(r->host.context, r->host.device,
-                                       options, &r->context),
+    cr_assert_eq(clconv_context_create(r->host.context, r->host.device, options,
+                                       &r->context),
                  CLCONV_OK, "%s", clconv_last_error());
     cr_assert_eq(clconv_desc_parse(problem, &r->desc), CLCONV_OK, "%s",
                  clconv_last_error());
@@ -114,9 +114,8 @@ static void expect_tensor(const rig *r, int t, const double *want,
     cr_assert(host_read(&r->host, r->mem[t], 0, count * sizeof *got, got));
     for (size_t i = 0; i < count; ++i)
         if (want && i < wanted)
-            cr_assert((double)got[i] == times * want[i],
-                      "%s[%zu] is %g, not %g", names[t], i, (double)got[i],
-                      times * want[i]);
+            cr_assert((double)got[i] == times * want[i], "%s[%zu] is %g, not %g",
+                      names[t], i, (double)got[i], times * want[i]);
         else
             cr_assert(isnan(got[i]), "%s[%zu] was written: %g", names[t], i,
                       (double)got[i]);
@@ -144,13 +143,12 @@ void rig_expect(const rig *r, unsigned ops, double times)
     count_elements(&copy, batch, wanted);
     for (int t = RIG_DW; t < RIG_TENSORS; ++t)
         want[t] = zeros(wanted[t]);
-    naive_backward(&r->desc, batch,
-                   &(naive_data){.x = r->input[RIG_X],
-                                 .w = r->input[RIG_W],
-                                 .dy = r->input[RIG_DY]},
-                   &(naive_result){.dw = want[RIG_DW],
-                                   .db = want[RIG_DB],
-                                   .dx = want[RIG_DX]});
+    naive_backward(
+        &r->desc, batch,
+        &(naive_data){
+            .x = r->input[RIG_X], .w = r->input[RIG_W], .dy = r->input[RIG_DY]},
+        &(naive_result){
+            .dw = want[RIG_DW], .db = want[RIG_DB], .dx = want[RIG_DX]});
     for (int t = RIG_DW; t < RIG_TENSORS; ++t) {
         expect_tensor(r, t, ops & op[t] ? want[t] : NULL, wanted[t], times);
         free(want[t]);

@@ -192,8 +192,7 @@ Test(cache, a_directory_that_everybody_may_write_is_not_used)
     cr_assert_eq(chmod(dir.path, 0777), 0);
     cr_assert_null(clconv_store_new(dir.path, &logger));
     cr_assert_eq(warnings.warnings, 1);
-    cr_assert_not_null(strstr(warnings.last, "everybody"), "%s",
-                       warnings.last);
+    cr_assert_not_null(strstr(warnings.last, "everybody"), "%s", warnings.last);
 }
 
 Test(cache, a_directory_of_another_user_is_not_used)
@@ -301,8 +300,7 @@ Test(cache, racing_processes_always_read_a_whole_entry)
     for (int i = 0; i < RACERS; ++i) {
         int status;
         cr_assert_eq(waitpid(child[i], &status, 0), child[i]);
-        cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "racer %d",
-                  i);
+        cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "racer %d", i);
     }
     cr_assert_eq(cache_dir_count(&dir), 1);
 }

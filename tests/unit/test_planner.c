@@ -38,8 +38,7 @@ static clconv_steps chosen(const char *text, const char *preset,
                            const char *plan)
 {
     clconv_steps steps;
-    cr_assert_eq(choose(text, preset, CLCONV_OP_BACKWARD, SIZE_MAX, plan,
-                        &steps),
+    cr_assert_eq(choose(text, preset, CLCONV_OP_BACKWARD, SIZE_MAX, plan, &steps),
                  CLCONV_OK, "%s on %s: %s", text, preset, clconv_last_error());
     return steps;
 }
@@ -72,14 +71,12 @@ Test(planner, prefers_the_matrix_unit_then_the_tile_then_the_generic)
         {DENSE, "sm_80", "bwd_data_mma", "bwd_weight_mma"},
         {DENSE "_nhwc", "sm_90", "bwd_data_mma", "bwd_weight_mma"},
         {DENSE "_fp32", "sm_80", "bwd_data_generic", "bwd_weight_generic"},
-        {"n4c8h9w9k8r3s3u2p1g8", "cpu", "bwd_data_generic",
-         "bwd_weight_generic"},
+        {"n4c8h9w9k8r3s3u2p1g8", "cpu", "bwd_data_generic", "bwd_weight_generic"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
         clconv_steps steps = chosen(cases[i].problem, cases[i].preset, NULL);
-        cr_assert_str_eq(kernel_of(&steps, CLCONV_ROLE_BWD_DATA),
-                         cases[i].data, "%s on %s", cases[i].problem,
-                         cases[i].preset);
+        cr_assert_str_eq(kernel_of(&steps, CLCONV_ROLE_BWD_DATA), cases[i].data,
+                         "%s on %s", cases[i].problem, cases[i].preset);
         cr_assert_str_eq(kernel_of(&steps, CLCONV_ROLE_BWD_WEIGHT),
                          cases[i].weight, "%s on %s", cases[i].problem,
                          cases[i].preset);
@@ -118,8 +115,8 @@ Test(planner, copies_an_operand_only_if_it_is_cast_and_wanted)
         "bwd_data_generic:cast=separate;bwd_weight_generic:cast=separate";
     const char *fused =
         "bwd_data_generic:cast=fused;bwd_weight_generic:cast=fused";
-    unsigned all = CLCONV_BIT(CLCONV_DY) | CLCONV_BIT(CLCONV_X) |
-                   CLCONV_BIT(CLCONV_W);
+    unsigned all =
+        CLCONV_BIT(CLCONV_DY) | CLCONV_BIT(CLCONV_X) | CLCONV_BIT(CLCONV_W);
     clconv_steps steps = chosen(DENSE, "gpu", separate);
     cr_assert_eq(copies_of(&steps), all);
     steps = chosen(DENSE "_x16_dy16", "gpu", separate);
@@ -133,9 +130,10 @@ Test(planner, copies_an_operand_only_if_it_is_cast_and_wanted)
 /* Every copy that is read is written by a cast of that tensor before. */
 Test(planner, each_copy_is_written_before_it_is_read)
 {
-    clconv_steps steps = chosen(
-        DENSE, "gpu", "bwd_data_generic:cast=separate;bwd_weight_generic:"
-                      "cast=fused");
+    clconv_steps steps =
+        chosen(DENSE, "gpu",
+               "bwd_data_generic:cast=separate;bwd_weight_generic:"
+               "cast=fused");
     unsigned written = 0;
     for (int i = 0; i < steps.count; ++i) {
         const clconv_step *step = &steps.step[i];
@@ -178,13 +176,12 @@ Test(planner, a_workspace_limit_chooses_a_leaner_plan_or_says_what_it_takes)
     cr_assert_lt(lean.workspace, usual.workspace);
     cr_assert_eq(choose(DENSE, "cpu", CLCONV_OP_BACKWARD, 16, NULL, &lean),
                  CLCONV_UNSUPPORTED);
-    cr_assert_not_null(strstr(clconv_last_error(), "max_workspace is 16"),
-                       "%s", clconv_last_error());
+    cr_assert_not_null(strstr(clconv_last_error(), "max_workspace is 16"), "%s",
+                       clconv_last_error());
     const char *needs = strstr(clconv_last_error(), "needs ");
     cr_assert_not_null(needs, "%s", clconv_last_error());
     size_t least = (size_t)strtoull(needs + 6, NULL, 10);
-    cr_assert_eq(choose(DENSE, "cpu", CLCONV_OP_BACKWARD, least - 1, NULL,
-                        &lean),
+    cr_assert_eq(choose(DENSE, "cpu", CLCONV_OP_BACKWARD, least - 1, NULL, &lean),
                  CLCONV_UNSUPPORTED);
     cr_assert_eq(choose(DENSE, "cpu", CLCONV_OP_BACKWARD, least, NULL, &lean),
                  CLCONV_OK);

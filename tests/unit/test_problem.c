@@ -31,8 +31,8 @@ static clconv_problem problem(const char *text)
     do {                                                                       \
         clconv_desc d = valid();                                               \
         d.assignment;                                                          \
-        cr_assert_eq(clconv_desc_validate(&d), CLCONV_INVALID_ARGUMENT,        \
-                     "%s", #assignment);                                       \
+        cr_assert_eq(clconv_desc_validate(&d), CLCONV_INVALID_ARGUMENT, "%s",  \
+                     #assignment);                                             \
         cr_assert_not_null(strstr(clconv_last_error(), word), "%s: %s",        \
                            #assignment, clconv_last_error());                  \
     } while (0)
@@ -103,8 +103,8 @@ Test(problem, refuses_sizes_whose_products_overflow)
     d = valid();
     d.r = MOST, d.dilation_h = MOST;
     cr_assert_eq(clconv_desc_validate(&d), CLCONV_INVALID_ARGUMENT);
-    cr_assert_not_null(strstr(clconv_last_error(), "4611404545598226433"),
-                       "%s", clconv_last_error());
+    cr_assert_not_null(strstr(clconv_last_error(), "4611404545598226433"), "%s",
+                       clconv_last_error());
 }
 
 Test(problem, allows_no_images_and_2_to_the_31_elements)
@@ -236,6 +236,7 @@ Test(problem, strings_with_faults_are_refused_at_their_place)
         {"n1c1h1w1k1r1s1u1x2x3", "u2x1"},
         {"n1c1h1w1k1r1s1p1x2x3", "p1x0x2x0"},
         {"n1c1h1w1k1r1s1g1x1", "g4"},
+        {"n1c1h4w4k1r1s1p1g1p1", "once, not again"},
         {"n1c1h1w1k1r1s1_", "nhwc"},
         {"n1c1h1w1k1r1s1_nhwcx", "nhwc"},
         {"n1c1h1w1k1r1s1_scale", "a number"},
