@@ -114,7 +114,7 @@ static void write_panels(FILE *to, double lowest)
           "title '2^{10}'\n"
           "set ylabel 'cosine of dW to fp64'\n",
           to);
-    fprintf(to, "set yrange [%.2f:1.02]\n", fmin(0.9, floor(10 * lowest) / 10));
+    fprintf(to, "set yrange [%.2f:1.005]\n", fmin(0.9, floor(10 * lowest) / 10));
     fputs("plot $data using 1:3 with linespoints lw 2 pt 7 lc rgb '#d55e00' "
           "title 'scale 1', '' using 1:5 with linespoints lw 2 pt 5 "
           "lc rgb '#0072b2' title '2^{10}'\n"

@@ -110,7 +110,7 @@ static void print_scaled(FILE *to, const size_result *sizes, size_t count)
     fprintf(to,
             "3. Over all sizes and layers, 2^10 lost at most %.2f %% of dY and "
             "left no cosine of dW or dX below %.4f;\n   all layers together "
-            "took %.2f times as long as at scale 1, and %.2f times as long as "
+            "took %.1f times as long as at scale 1, and %.1f times as long as "
             "in fp32.\n",
             100 * fmax(lost.high, 0), cosine.low,
             seconds[MODE_SCALED] / seconds[MODE_SCALE_1],

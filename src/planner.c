@@ -120,8 +120,8 @@ static clconv_status fail_none(const search *s, clconv_role role, bool covered)
     if (!covered)
         return clconv_fail(CLCONV_UNSUPPORTED,
                            "plan: %s does not cover this problem on this "
-                           "device",
-                           asked->name);
+                           "device (%s)",
+                           asked->name, asked->summary);
     return clconv_fail(CLCONV_UNSUPPORTED,
                        "plan: these values of %s do not fit this problem and "
                        "device",

@@ -81,7 +81,8 @@ CLCONV_API const char *clconv_status_text(clconv_status status);
 /*
  * The sentence for the last failure in this thread: the argument, its value
  * and the allowed range, or the OpenCL call and its error. "" if nothing has
- * failed. Valid until the next libclconv call in this thread.
+ * failed; a later success leaves it as it is. Valid until the next libclconv
+ * call in this thread.
  */
 CLCONV_API const char *clconv_last_error(void);
 
@@ -331,8 +332,8 @@ typedef struct clconv_backward_args {
 
     /* Outputs: out = beta * out + gradient, for any finite beta; 0 (the
      * default) never reads. An unwanted one is left {NULL, 0}; one that the
-     * plan was not created for is an error. No output may overlap another
-     * tensor. */
+     * plan was not created for is an error, none at all is not. No output may
+     * overlap another tensor. */
     clconv_buffer dw, db, dx;
     float beta_w, beta_b, beta_x;
 
@@ -342,7 +343,9 @@ typedef struct clconv_backward_args {
     clconv_buffer workspace;
 
     /* sizeof(clconv_report) bytes, offset a multiple of 8: counts are ADDED,
-     * so clear it first and read it whenever that suits. {NULL, 0}: none. */
+     * so clear it first and read it whenever that suits; calls that run at
+     * the same time may share one. x and w are counted where they are given,
+     * read for an output or not. {NULL, 0}: none. */
     clconv_buffer report;
 } clconv_backward_args;
 
@@ -351,7 +354,8 @@ CLCONV_API void clconv_backward_args_init(clconv_backward_args *args);
 /*
  * Enqueues the gradients of one convolution on an in-order or out-of-order
  * queue. Waits for the events in wait_list; *event (may be NULL) completes
- * when every output is written. Never blocks, never compiles. Shared freely
+ * when every output and the report are written. Buffers, plan and context may
+ * be released right after the call. Never blocks, never compiles. Shared freely
  * between threads. Same plan, device, driver and data: same bits.
  * With batch 0, dW and db become beta * old (0 if beta is 0) and the event
  * completes.

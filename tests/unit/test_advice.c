@@ -53,6 +53,20 @@ Test(advice, one_percent_is_no_reason_to_speak)
                  "--scale-log2 35");
 }
 
+/* Fewer bits are worth a word if most elements have them and a scale helps. */
+Test(advice, many_subnormal_elements_name_the_scale_that_keeps_more)
+{
+    report.dy.subnormal = 100;
+    assert_lines(1e-6, 0, "");
+    report.dy.subnormal = 101;
+    assert_lines(1e-6, 1,
+                 "10.1 % of the nonzero elements of dy keep fewer than 11 "
+                 "bits; --scale-log2 35 keeps more");
+    assert_lines(63.0, 0, "");
+    desc.dy_type = CLCONV_F16;
+    assert_lines(1e-6, 0, "");
+}
+
 Test(advice, a_loss_that_no_scale_avoids_needs_fp32)
 {
     report.dy.zeroed = 500;

@@ -95,8 +95,8 @@ Test(summary, what_2_10_leaves_wrong_and_costs_is_said)
     }
     assert_says("lost at most 2.13 % of dY");
     assert_says("no cosine of dW or dX below 0.9800");
-    assert_says("1.50 times as long as at scale 1");
-    assert_says("0.50 times as long as in fp32");
+    assert_says("1.5 times as long as at scale 1");
+    assert_says("0.5 times as long as in fp32");
 }
 
 Test(summary, the_table_has_three_lines_a_layer_within_110_columns)

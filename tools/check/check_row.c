@@ -44,7 +44,7 @@ static clconv_desc description(const row *r, clconv_layout layout,
     d.groups = z->groups;
     d.layout = layout;
     d.math = math;
-    d.scale_log2 = r->options->scale_log2;
+    d.scale_log2 = r->scale_log2;
     return d;
 }
 
@@ -86,6 +86,8 @@ static void make_plan(row *r, check *c)
     case RUN_UNSUPPORTED:
         if (r->options->plan) {
             c->outcome = OUTCOME_SKIPPED;
+            if (r->options->verbose || r->options->cases.count == 1)
+                message_warning("%s: skipped: %s", r->name, r->runner->error);
             break;
         }
         /* fall through */
@@ -226,6 +228,8 @@ bool check_row(const check_options *options, runner *library, reference *ref,
              .ref = ref,
              .name = from->name,
              .layouts = bits_of(options->layouts, from, from->desc.layout),
+             .scale_log2 = options->scale_given ? options->scale_log2
+                                                : from->desc.scale_log2,
              .maths = bits_of(options->maths, from, from->desc.math),
              .seed = row_seed(from->name, options->seed)};
     clconv_desc desc = from->desc;

@@ -96,9 +96,8 @@ static void replace_all(const row *r, clconv_math math, random_source *random,
 {
     const shape *z = &r->z;
 
-    replace(math, r->options->scale_log2,
-            math == CLCONV_MIXED ? mixed_dy : fp32_dy, shape_dy_count(z),
-            random, e->dy, e->right.dy);
+    replace(math, r->scale_log2, math == CLCONV_MIXED ? mixed_dy : fp32_dy,
+            shape_dy_count(z), random, e->dy, e->right.dy);
     replace(math, 0, extreme_x, shape_x_count(z), random, e->x, e->right.x);
     replace(math, 0, extreme_x, shape_w_count(z), random, e->w, e->right.w);
 }
@@ -228,7 +227,7 @@ static bool ties_new(const row *r, clconv_math math, edge_data *out)
         return false;
     cast_all(math, e.right.x, shape_x_count(z));
     cast_all(math, e.right.w, shape_w_count(z));
-    put_dy(math, r->options->scale_log2, &random, &e);
+    put_dy(math, r->scale_log2, &random, &e);
     *out = e;
     return true;
 }

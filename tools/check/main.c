@@ -88,6 +88,7 @@ static int check_all(const check_options *o, const host *h)
         reference_free(ref);
         return EXIT_FAILURE;
     }
+    printf("device: %s / %s\n", h->platform_name, h->device_name);
     complete = check_rows(o, &library, ref, &sum);
     runner_close(&library);
     reference_free(ref);

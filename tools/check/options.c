@@ -21,7 +21,8 @@ static const char usage[] =
     "\n"
     "  --cases FILE.csv       convolutions, one a line (may be repeated)\n"
     "  --problem STRING       one more, such as n2c8h9w9k16r3s3p1_nhwc; its\n"
-    "                         sizes, layout and math count (may be repeated)\n"
+    "                         sizes, layout, math and scale count (may be\n"
+    "                         repeated)\n"
     "  --filter TEXT          only rows whose name contains TEXT\n"
     "  --batch N              images, instead of what the row says\n"
     "  --max-gflop X          skip rows with more 1e9 operations a gradient\n"
@@ -100,6 +101,23 @@ static bool add_file(const char *path, case_list *cases)
     return ok;
 }
 
+/* Says what of the description the judgements do not take from it. */
+static void warn_unused(const char *text, const clconv_desc *desc)
+{
+    clconv_desc plain;
+
+    clconv_desc_init(&plain);
+    if (desc->x_type == plain.x_type && desc->w_type == plain.w_type &&
+        desc->dy_type == plain.dy_type && desc->dw_type == plain.dw_type &&
+        desc->db_type == plain.db_type && desc->dx_type == plain.dx_type &&
+        desc->dy_log2 == plain.dy_log2 && desc->dx_log2 == plain.dx_log2 &&
+        desc->overflow == plain.overflow && desc->alignment == plain.alignment)
+        return;
+    message_warning("--problem %s: fp16 tensors, dylog, dxlog, inf and align "
+                    "are not taken from it; the integers judgement tries some",
+                    text);
+}
+
 static bool add_problem(const char *text, case_list *cases)
 {
     clconv_desc desc;
@@ -113,6 +131,7 @@ static bool add_problem(const char *text, case_list *cases)
         return false;
     }
     cases->items[cases->count - 1].is_whole = true;
+    warn_unused(text, &desc);
     return true;
 }
 
@@ -173,6 +192,7 @@ static bool read_scale(check_options *o)
     if (!read_integer("--scale-log2", -CLCONV_LOG2_MAX, CLCONV_LOG2_MAX, &value))
         return false;
     o->scale_log2 = (int)value;
+    o->scale_given = true;
     return true;
 }
 
@@ -229,10 +249,8 @@ options_result options_read(int argc, char **argv, check_options *out)
 {
     int code;
 
-    *out = (check_options){.max_gflop = INFINITY,
-                           .judgements = JUDGEMENT_ALL,
-                           .seed = 1,
-                           .scale_log2 = CLCONV_SCALE_LOG2_DEFAULT};
+    *out = (check_options){
+        .max_gflop = INFINITY, .judgements = JUDGEMENT_ALL, .seed = 1};
     opterr = 0;
     while ((code = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
         switch (code) {

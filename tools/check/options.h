@@ -27,7 +27,8 @@ typedef struct check_options {
     unsigned layouts; /* bit 1 << clconv_layout; 0: not given */
     unsigned maths;   /* bit 1 << clconv_math; 0: not given */
     unsigned judgements;
-    int scale_log2;
+    int scale_log2; /* if it was given; else as the case says */
+    bool scale_given;
     uint64_t seed;
     const char *device, *filter, *plan, *emulate; /* NULL: not given */
     bool verbose;

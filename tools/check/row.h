@@ -38,7 +38,8 @@ typedef struct row {
     const char *name;
     shape z;
     unsigned layouts, maths; /* bits 1 << clconv_layout, 1 << clconv_math */
-    uint64_t seed;           /* of this row's data: from its name and --seed */
+    int scale_log2;
+    uint64_t seed; /* of this row's data: from its name and --seed */
     check checks[MAX_CHECKS];
     int check_count;
 } row;

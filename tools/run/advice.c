@@ -76,6 +76,23 @@ static void advise_dy(const clconv_desc *desc, const clconv_counts *dy,
                  percent(dy->zeroed, dy->nonzero));
 }
 
+/* Subnormal elements survive with fewer bits: worth a word if they are many
+ * and a larger scale would help. */
+static void advise_bits(const clconv_desc *desc, const clconv_counts *dy,
+                        double max_abs, advice *out)
+{
+    int best = advice_largest_scale(max_abs);
+
+    if (percent(dy->subnormal, dy->nonzero) <= 10 || dy->saturated ||
+        loses_many(dy) || desc->dy_type == CLCONV_F16 ||
+        best <= desc->scale_log2)
+        return;
+    add_line(out,
+             "%.1f %% of the nonzero elements of dy keep fewer than 11 bits; "
+             "--scale-log2 %d keeps more",
+             percent(dy->subnormal, dy->nonzero), best);
+}
+
 /* option: what keeps the elements of any tensor but dy, and its value. */
 static void advise_tensor(const char *name, const clconv_counts *counts,
                           const char *option, advice *out)
@@ -98,6 +115,7 @@ void advice_collect(const clconv_desc *desc, const clconv_report *report,
     out->count = 0;
     if (desc->math == CLCONV_MIXED) {
         advise_dy(desc, &report->dy, dy_max_abs, out);
+        advise_bits(desc, &report->dy, dy_max_abs, out);
         advise_tensor("x", &report->x, "--math fp32", out);
         advise_tensor("w", &report->w, "--math fp32", out);
     }
