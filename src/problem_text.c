@@ -147,6 +147,10 @@ typedef struct parser {
 
 static clconv_status fail_at(const parser *in, const char *expected)
 {
+    if (!*in->at)
+        return clconv_fail(CLCONV_INVALID_ARGUMENT,
+                           "problem string \"%.200s\": expected %s at its end",
+                           in->text, expected);
     return clconv_fail(CLCONV_INVALID_ARGUMENT,
                        "problem string \"%.200s\": expected %s at \"%.40s\"",
                        in->text, expected, in->at);

@@ -228,7 +228,7 @@ Test(problem, strings_with_faults_are_refused_at_their_place)
     static const struct {
         const char *text, *message;
     } cases[] = {
-        {"", "nNUMBER"},
+        {"", "at its end"},
         {"n1", "cNUMBER"},
         {"n1c1h1w1k1r1s", "sNUMBER"},
         {"c1n1h1w1k1r1s1", "nNUMBER"},
