@@ -24,6 +24,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "cost.h"
 #include "entry.h"
 #include "generic.h"
 #include "kernel.h"
@@ -115,6 +116,27 @@ static int64_t work_items(const clconv_task *t, int64_t batch)
     int64_t groups =
         clconv_generic_divide_up(p->groups, across_groups(t) ? vec : 1);
     return batch * groups * blocks * p->h * phases * tiles;
+}
+
+/* Of its arithmetic, the share of the peak that was measured at best. */
+#define CPU_SHARE 0.3
+#define GPU_SHARE 0.03
+
+/* Items that a tile or a vector computes for nothing count like others. */
+static double cost(const clconv_task *t)
+{
+    const clconv_problem *p = t->problem;
+    bool nchw = p->layout == CLCONV_NCHW;
+    int64_t vec = t->values[VEC], tile = t->values[TILE];
+    int64_t columns = clconv_generic_divide_up(p->w, p->stride_w);
+    double waste = clconv_cost_waste(columns, nchw ? vec : tile);
+    if (across_groups(t))
+        waste *= clconv_cost_waste(p->groups, vec);
+    else
+        waste *= clconv_cost_waste(p->group_c, nchw ? tile : vec);
+    double share = t->values[VEC] > 1 ? CPU_SHARE : GPU_SHARE;
+    return clconv_cost_multiply(p) * waste / share +
+           clconv_cost_launch(t->device, prepares(t) ? 2 : 1);
 }
 
 static clconv_pass main_pass(const clconv_task *t, int64_t batch)
@@ -522,6 +544,7 @@ const clconv_kernel clconv_bwd_data_generic = {
     .covers = covers,
     .defaults = defaults,
     .legal = legal,
+    .cost = cost,
     .wants_copies = wants_copies,
     .scratch = scratch,
     .passes = passes,

@@ -23,6 +23,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "cost.h"
 #include "entry.h"
 #include "generic.h"
 #include "kernel.h"
@@ -128,6 +129,33 @@ static void defaults(const clconv_problem *p, const clconv_device *d,
         if (part_items(p, values) * values[SPLIT] >= wanted)
             return;
     }
+}
+
+/* Of its arithmetic, the share of the peak that was measured at best. NCHW
+ * columns of X that a stride spreads are gathered one by one. */
+#define CPU_SHARE 0.3
+#define CPU_SHARE_SPREAD 0.02
+#define GPU_SHARE 0.03
+
+/* Items that a tile or a vector computes for nothing count like others. */
+static double cost(const clconv_task *t)
+{
+    const clconv_problem *p = t->problem;
+    bool nchw = p->layout == CLCONV_NCHW;
+    int64_t vec = t->values[VEC];
+    tile shape = tile_of(t);
+    bool single = p->group_k == 1 && p->group_c == 1;
+    double waste = nchw ? clconv_cost_waste(p->q, vec) : 1;
+    if (single)
+        waste *= nchw ? shape.k * shape.c : clconv_cost_waste(p->groups, vec);
+    else
+        waste *= clconv_cost_waste(p->group_k, shape.k) *
+                 clconv_cost_waste(p->group_c, nchw ? shape.c : vec);
+    double share = GPU_SHARE;
+    if (vec > 1)
+        share = nchw && p->stride_w > 1 ? CPU_SHARE_SPREAD : CPU_SHARE;
+    return clconv_cost_multiply(p) * waste / share +
+           clconv_cost_launch(t->device, t->values[SPLIT] > 1 ? 2 : 1);
 }
 
 static clconv_pass main_pass(const clconv_task *t)
@@ -588,6 +616,7 @@ const clconv_kernel clconv_bwd_weight_generic = {
     .covers = covers,
     .defaults = defaults,
     .legal = legal,
+    .cost = cost,
     .wants_copies = wants_copies,
     .scratch = scratch,
     .passes = passes,

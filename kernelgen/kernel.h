@@ -96,6 +96,15 @@ typedef struct clconv_kernel {
     /* Do these values fit registers, local memory, work-group? */
     bool (*legal)(const clconv_task *t);
 
+    /*
+     * How long it takes, all passes, as the number of multiply-adds that the
+     * device would do in that time at its peak: R*S*K*C/groups*N*P*Q for a
+     * perfect kernel, twice that for one at half the peak. A simple model of
+     * arithmetic, packing and waste (terms in cost.h) that ranks kernels and
+     * values. NULL: 0.
+     */
+    double (*cost)(const clconv_task *t);
+
     /* The operands (bits) that these values want as fp16 copies; the planner
      * grants the ones that the problem casts at all. */
     unsigned (*wants_copies)(const clconv_task *t);
@@ -111,7 +120,7 @@ typedef struct clconv_kernel {
     void (*emit)(clconv_emit *e, const clconv_task *t);
 } clconv_kernel;
 
-/* Order is preference: the planner's default is the first that covers. */
+/* The planner's default is the cheapest that covers; of equals the first. */
 extern const clconv_kernel *const clconv_kernels[];
 extern const int clconv_kernel_count;
 

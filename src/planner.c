@@ -1,9 +1,9 @@
 /*
  * Each role has a list of candidates in order of preference: every kernel of
- * the table that covers the problem, with its default values, then the same
- * with the cast fused, which needs less workspace. The first pair (bwd_data,
- * bwd_weight) that fits the workspace is the plan; the casts follow from the
- * copies that the pair wants.
+ * the table that covers the problem, with its default values, the cheapest
+ * first; each followed by the same with the cast fused, which needs less
+ * workspace. The first pair (bwd_data, bwd_weight) that fits the workspace is
+ * the plan; the casts follow from the copies that the pair wants.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -15,6 +15,7 @@
 
 typedef struct candidates {
     clconv_step step[MAX_CANDIDATES];
+    double cost[MAX_CANDIDATES]; /* of the kernel with its defaults */
     int count;
 } candidates;
 
@@ -50,14 +51,28 @@ static unsigned granted_copies(const search *s, const clconv_step *step)
     return wanted;
 }
 
-/* Adds the step if its values are legal. */
-static void consider(const search *s, clconv_step step, candidates *out)
+/* Adds the step if its values are legal: behind all of the same cost. */
+static void consider(const search *s, clconv_step step, double cost,
+                     candidates *out)
 {
     if (step.kernel->role != CLCONV_ROLE_CAST)
         step.copies = granted_copies(s, &step);
     clconv_task task = task_of(s, &step);
-    if (step.kernel->legal(&task) && out->count < MAX_CANDIDATES)
-        out->step[out->count++] = step;
+    if (!step.kernel->legal(&task) || out->count == MAX_CANDIDATES)
+        return;
+    int at = out->count++;
+    for (; at > 0 && out->cost[at - 1] > cost; --at) {
+        out->step[at] = out->step[at - 1];
+        out->cost[at] = out->cost[at - 1];
+    }
+    out->step[at] = step;
+    out->cost[at] = cost;
+}
+
+static double cost_of(const search *s, const clconv_step *step)
+{
+    clconv_task task = task_of(s, step);
+    return step->kernel->cost ? step->kernel->cost(&task) : 0;
 }
 
 static int find_param(const clconv_kernel *k, const char *name)
@@ -87,7 +102,8 @@ static void consider_kernel(const search *s, const clconv_kernel *k,
     for (int i = 0; i < k->param_count; ++i)
         if (choice->given[i])
             step.values[i] = choice->values[i];
-    consider(s, step, out);
+    double cost = cost_of(s, &step);
+    consider(s, step, cost, out);
 
     int cast = find_param(k, "cast");
     if (cast < 0 || choice->given[cast])
@@ -96,7 +112,7 @@ static void consider_kernel(const search *s, const clconv_kernel *k,
     if (fused < 0 || step.values[cast] == fused)
         return;
     step.values[cast] = fused;
-    consider(s, step, out);
+    consider(s, step, cost, out);
 }
 
 static const char *role_text(clconv_role role)

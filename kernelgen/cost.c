@@ -1,0 +1,33 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cost.h"
+
+#define CPU_PER_BYTE 3
+#define GPU_PER_BYTE 8
+
+/* 6 us of a core, 5 us of a GPU's unit. */
+#define CPU_PER_LAUNCH 0.4e6
+#define GPU_PER_LAUNCH 1e6
+
+double clconv_cost_multiply(const clconv_problem *p)
+{
+    return clconv_problem_flops(p) / 2;
+}
+
+double clconv_cost_move(const clconv_device *d, double bytes)
+{
+    return bytes * (d->is_cpu ? CPU_PER_BYTE : GPU_PER_BYTE);
+}
+
+double clconv_cost_launch(const clconv_device *d, int launches)
+{
+    return launches * (d->is_cpu ? CPU_PER_LAUNCH : GPU_PER_LAUNCH) *
+           d->compute_units;
+}
+
+double clconv_cost_waste(int64_t count, int64_t tile)
+{
+    int64_t tiles = (count + tile - 1) / tile;
+    return (double)(tiles * tile) / (double)count;
+}
