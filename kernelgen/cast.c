@@ -234,7 +234,7 @@ static void emit_fold(clconv_emit *e, int width)
 static void emit_cast(clconv_emit *e, const clconv_task *t, int width)
 {
     bool casts = clconv_problem_casts(t->problem, t->tensor);
-    clconv_operand_emit_read(e, t->problem, t->tensor, width);
+    clconv_operand_emit_read(e, t, t->tensor, width);
     if (casts)
         clconv_operand_emit_round(e, t->problem, t->tensor, width);
     emit_seen(e, t, width);

@@ -47,6 +47,8 @@ char *clconv_kernel_source(const clconv_kernel *k, const clconv_task *t,
         return NULL;
     }
     clconv_param_emit(k->params, k->param_count, t->values, e);
+    if (t->device->has_fp16)
+        clconv_emit_line(e, "#pragma OPENCL EXTENSION cl_khr_fp16 : enable");
     k->emit(e, t);
     char *source = clconv_emit_take(e);
     if (!source)

@@ -101,38 +101,42 @@ void clconv_operand_emit_round(clconv_emit *e, const clconv_problem *p,
     clconv_emit_blank(e);
 }
 
-/* $raw: the read itself, widened to float. */
-static void set_raw(clconv_emit *e, bool half_type, int width)
+void clconv_operand_set_raw(clconv_emit *e, const clconv_device *d,
+                            bool half_type, int width)
 {
-    char text[32];
-    if (half_type && width == 1)
-        snprintf(text, sizeof text, "vload_half(i, p)");
-    else if (half_type)
-        snprintf(text, sizeof text, "vload_half%d(0, p + i)", width);
-    else if (width == 1)
+    char text[48];
+    if (width == 1 && !half_type)
         snprintf(text, sizeof text, "p[i]");
-    else
+    else if (width == 1)
+        snprintf(text, sizeof text,
+                 d->has_fp16 ? "convert_float(p[i])" : "vload_half(i, p)");
+    else if (!half_type)
         snprintf(text, sizeof text, "vload%d(0, p + i)", width);
+    else if (d->has_fp16)
+        snprintf(text, sizeof text, "convert_float%d(vload%d(0, p + i))", width,
+                 width);
+    else
+        snprintf(text, sizeof text, "vload_half%d(0, p + i)", width);
     clconv_emit_set_text(e, "raw", text);
 }
 
 /* The head of read_ or load_ and the holes of its body. */
-static void open_access(clconv_emit *e, const char *head, bool half_type,
-                        clconv_tensor tensor, int width)
+static void open_access(clconv_emit *e, const char *head, const clconv_device *d,
+                        bool half_type, clconv_tensor tensor, int width)
 {
     clconv_operand_set_width(e, width);
-    set_raw(e, half_type, width);
+    clconv_operand_set_raw(e, d, half_type, width);
     clconv_emit_set_text(e, "tensor", clconv_tensor_name(tensor));
     clconv_emit_set_text(e, "stored", half_type ? "half" : "float");
     clconv_emit_open(e, head);
 }
 
-void clconv_operand_emit_read(clconv_emit *e, const clconv_problem *p,
+void clconv_operand_emit_read(clconv_emit *e, const clconv_task *t,
                               clconv_tensor tensor, int width)
 {
     open_access(
         e, "static $float read_$tensor$vn(__global const $stored *p, long i)",
-        p->type[tensor] == CLCONV_F16, tensor, width);
+        t->device, t->problem->type[tensor] == CLCONV_F16, tensor, width);
     clconv_emit_line(e, "return $raw;");
     clconv_emit_close(e);
     clconv_emit_blank(e);
@@ -146,7 +150,7 @@ void clconv_operand_emit_load(clconv_emit *e, const clconv_task *t,
         clconv_operand_emit_round(e, t->problem, tensor, width);
     open_access(
         e, "static $float load_$tensor$vn(__global const $stored *p, long i)",
-        clconv_operand_is_half(t, tensor), tensor, width);
+        t->device, clconv_operand_is_half(t, tensor), tensor, width);
     clconv_emit_line(e,
                      fused ? "return round_$tensor$vn($raw);" : "return $raw;");
     clconv_emit_close(e);

@@ -46,11 +46,17 @@ void clconv_operand_emit_round(clconv_emit *e, const clconv_problem *p,
 
 /* float[width] read_<tensor>[width](const __global T *p, long i): the elements
  * of the caller's tensor as they are stored, widened. Each width once. */
-void clconv_operand_emit_read(clconv_emit *e, const clconv_problem *p,
+void clconv_operand_emit_read(clconv_emit *e, const clconv_task *t,
                               clconv_tensor tensor, int width);
 
 /* The operands (bits) among mask that the problem rounds to fp16. */
 unsigned clconv_operand_cast_bits(const clconv_problem *p, unsigned mask);
+
+/* Hole $raw: elements i .. i+width-1 of p, half or float, as float[width].
+ * Halves are read and converted as such where the device has cl_khr_fp16,
+ * else by vload_half. */
+void clconv_operand_set_raw(clconv_emit *e, const clconv_device *d,
+                            bool half_type, int width);
 
 /* Holes $vn ("", "2" ... "16"), $float and $int ("float16", "int16") for a
  * width, as the emitters here and in output.h use them. */
