@@ -1,5 +1,6 @@
 /*
- * dX for every problem, all sizes as arguments, no local memory.
+ * dX for every problem, all sizes as arguments, no local memory; quick to
+ * compile rather than fast.
  *
  *     a work-item: an image n, a group, a tile of its channels c, a row h, a
  *                  phase of its columns w, a tile of those columns
@@ -11,8 +12,7 @@
  * Columns w = phase, phase + stride_w, ... meet consecutive columns q of dY
  * for the same filter columns s, so that a phase is a convolution of stride
  * 1; with stride 1 there is one phase. NCHW: vectors run along w, a tile is
- * some channels. NHWC: vectors run along c, a tile is some columns; where each
- * group has one c and one k, vectors run across groups instead.
+ * some channels. NHWC: vectors run along c, a tile is some columns.
  *
  * NCHW vectors are multiplied by single weights, which a first pass rounds,
  * widens and puts side by side: scratch[group][r][s][k][c] in fp32.
@@ -36,7 +36,7 @@ enum { VEC, TILE, LWS, CAST, PARAMS };
 
 static const clconv_param params[PARAMS] = {
     [VEC] = {"vec", CLCONV_VALUES(16, 1), "elements of a vector"},
-    [TILE] = {"tile", CLCONV_VALUES(8, 4, 2, 1), "vectors of a work-item"},
+    [TILE] = {"tile", CLCONV_VALUES(4, 2, 1, 8), "vectors of a work-item"},
     [LWS] = {"lws", CLCONV_VALUES(1, 64, 256), "work-items of a group"},
     [CAST] = {"cast", CLCONV_CAST_NAMES, "where fp32 operands are rounded"},
 };
@@ -60,9 +60,9 @@ static bool covers(const clconv_problem *p, const clconv_device *d)
 static void defaults(const clconv_problem *p, const clconv_device *d,
                      int *values)
 {
+    (void)p;
     clconv_param_first(params, PARAMS, values);
-    if (p->layout == CLCONV_NCHW && p->group_c <= 4)
-        values[TILE] = 4;
+    values[CAST] = CLCONV_CAST_FUSED;
     if (d->is_cpu)
         return;
     values[VEC] = 1;
@@ -95,14 +95,6 @@ static size_t scratch(const clconv_task *t)
            sizeof(float);
 }
 
-/* Do vectors run across groups? */
-static bool across_groups(const clconv_task *t)
-{
-    const clconv_problem *p = t->problem;
-    return p->layout == CLCONV_NHWC && t->values[VEC] > 1 && p->group_c == 1 &&
-           p->group_k == 1;
-}
-
 static int64_t work_items(const clconv_task *t, int64_t batch)
 {
     const clconv_problem *p = t->problem;
@@ -110,16 +102,13 @@ static int64_t work_items(const clconv_task *t, int64_t batch)
     bool nchw = p->layout == CLCONV_NCHW;
     int64_t phases = p->stride_w < p->w ? p->stride_w : p->w;
     int64_t columns = clconv_generic_divide_up(p->w, p->stride_w);
-    int64_t blocks = clconv_generic_divide_up(
-        p->group_c, nchw ? (p->group_c == 1 ? 1 : tile) : vec);
+    int64_t blocks = clconv_generic_divide_up(p->group_c, nchw ? tile : vec);
     int64_t tiles = clconv_generic_divide_up(columns, nchw ? vec : tile);
-    int64_t groups =
-        clconv_generic_divide_up(p->groups, across_groups(t) ? vec : 1);
-    return batch * groups * blocks * p->h * phases * tiles;
+    return batch * p->groups * blocks * p->h * phases * tiles;
 }
 
 /* Of its arithmetic, the share of the peak that was measured at best. */
-#define CPU_SHARE 0.3
+#define CPU_SHARE 0.1
 #define GPU_SHARE 0.03
 
 /* Items that a tile or a vector computes for nothing count like others. */
@@ -130,10 +119,7 @@ static double cost(const clconv_task *t)
     int64_t vec = t->values[VEC], tile = t->values[TILE];
     int64_t columns = clconv_generic_divide_up(p->w, p->stride_w);
     double waste = clconv_cost_waste(columns, nchw ? vec : tile);
-    if (across_groups(t))
-        waste *= clconv_cost_waste(p->groups, vec);
-    else
-        waste *= clconv_cost_waste(p->group_c, nchw ? tile : vec);
+    waste *= clconv_cost_waste(p->group_c, nchw ? tile : vec);
     double share = t->values[VEC] > 1 ? CPU_SHARE : GPU_SHARE;
     return clconv_cost_multiply(p) * waste / share +
            clconv_cost_launch(t->device, prepares(t) ? 2 : 1);
@@ -223,13 +209,11 @@ static void emit_each_tile(clconv_emit *e, const char *statement)
     clconv_emit_line(e, statement);
 }
 
-/* NCHW: sum[t] = sum over k of dY[n][k][p][q..] * W[k][c + t][r][s], for $k of
- * the group; read is "load" or, near the ends of dY, "window". */
-static void emit_products_nchw(clconv_emit *e, bool prepared, bool inside)
+/* NCHW: sum[t] = sum over k of dY[n][k][p][q..] * W[k][c + t][r][s]. */
+static void emit_products_nchw(clconv_emit *e, bool prepared)
 {
     clconv_emit_open(e, "for (int k = 0; k < sizes.group_k; ++k)");
-    clconv_emit_line(e, inside ? "$float v = load_dy$vn(dy, i);"
-                               : "$float v = window_dy$vn(dy, i, dy_end);");
+    clconv_emit_line(e, "$float v = window_dy$vn(dy, i, dy_end);");
     emit_each_tile(e, prepared ? "    sum[t] += v * w[f + t];"
                                : "    sum[t] += v * load_w(w, f + "
                                  "min(t, past) * sizes.w_channel);");
@@ -249,38 +233,30 @@ static void emit_sum_nchw(clconv_emit *e, bool prepared)
         clconv_emit_line(e, "long f = first_k * sizes.w_image + "
                             "at.c * sizes.w_channel +");
         clconv_emit_line(e, "    r * sizes.w_row + s * sizes.w_column;");
-        emit_products_nchw(e, prepared, false);
+        emit_products_nchw(e, prepared);
         return;
     }
     clconv_emit_line(e, "long tap = ((long)at.group * sizes.r + r) * "
                         "sizes.s + s;");
     clconv_emit_line(e, "long f = tap * sizes.group_k * sizes.group_c + "
                         "at.c;");
-    clconv_emit_line(e, "long last = i + (sizes.group_k - 1) * "
-                        "sizes.dy_channel;");
-    clconv_emit_open(e, "if (i >= 0 && last + $vec <= dy_end)");
-    emit_products_nchw(e, prepared, true);
-    clconv_emit_else(e);
-    emit_products_nchw(e, prepared, false);
-    clconv_emit_close(e);
+    emit_products_nchw(e, prepared);
 }
 
 /* NHWC: the products of $vec channels k, d[t][j] being dY[p][q + t][k + j]. */
-static void emit_products_nhwc(clconv_emit *e, int vec, bool inside)
+static void emit_products_nhwc(clconv_emit *e, int vec)
 {
     clconv_emit_open(e, "for (int k = 0; k < sizes.group_k; k += $vec)");
     clconv_emit_line(e, "float d[$tile * $vec];");
     if (vec == 1)
         emit_each_tile(e, "    d[t] = load_dy(dy, i[t] + k);");
     else
-        emit_each_tile(e, inside ? "    vstore$vn(load_dy$vn(dy, i[t] + k), "
-                                   "0, d + t * $vec);"
-                                 : "    vstore$vn(window_dy$vn(dy, i[t] + k, "
-                                   "dy_end), 0, d + t * $vec);");
+        emit_each_tile(e, "    vstore$vn(window_dy$vn(dy, i[t] + k, dy_end), "
+                          "0, d + t * $vec);");
     clconv_emit_line(e, "int count = min($vec, sizes.group_k - k);");
     clconv_emit_open(e, "for (int j = 0; j < count; ++j)");
-    clconv_emit_line(e, inside ? "$float v = load_w$vn(w, f);"
-                               : "$float v = window_w$vn(w, f, w_end);");
+    clconv_emit_line(e, vec == 1 ? "float v = load_w(w, f);"
+                                 : "$float v = window_w$vn(w, f, w_end);");
     emit_each_tile(e, "    sum[t] += d[t * $vec + j] * v;");
     clconv_emit_line(e, "f += sizes.w_image;");
     clconv_emit_close(e);
@@ -298,38 +274,7 @@ static void emit_sum_nhwc(clconv_emit *e, int vec)
     clconv_emit_line(e, "long f = first_k * sizes.w_image + "
                         "r * sizes.w_row +");
     clconv_emit_line(e, "    s * sizes.w_column + at.c;");
-    if (vec == 1) {
-        emit_products_nhwc(e, vec, true);
-        return;
-    }
-    clconv_emit_line(e, "long last_i = i[$tile - 1] + sizes.group_k + $vec;");
-    clconv_emit_line(e, "long last_f = f + (sizes.group_k - 1) * "
-                        "sizes.w_image + $vec;");
-    clconv_emit_open(e, "if (last_i <= dy_end && last_f <= w_end)");
-    emit_products_nhwc(e, vec, true);
-    clconv_emit_else(e);
-    emit_products_nhwc(e, vec, false);
-    clconv_emit_close(e);
-}
-
-/* NHWC across groups: one weight a lane. */
-static void emit_sum_across(clconv_emit *e)
-{
-    clconv_emit_line(e, "long row = at.n * sizes.dy_image + "
-                        "p * sizes.dy_row + at.group;");
-    clconv_emit_line(e, "long f = at.group * sizes.w_image + "
-                        "r * sizes.w_row + s * sizes.w_column;");
-    clconv_emit_line(e, "float weights[16];");
-    clconv_emit_line(e, "for (int lane = 0; lane < 16; ++lane)");
-    clconv_emit_line(e, "    weights[lane] = window_w(w, "
-                        "f + lane * sizes.w_image, w_end);");
-    clconv_emit_line(e, "#pragma unroll");
-    clconv_emit_open(e, "for (int t = 0; t < $tile; ++t)");
-    clconv_emit_line(e, "long i = row + clamp(q + t, 0, sizes.q - 1) * "
-                        "sizes.dy_column;");
-    clconv_emit_line(e, "sum[t] = vload16(0, weights) * "
-                        "window_dy16(dy, i, dy_end);");
-    clconv_emit_close(e);
+    emit_products_nhwc(e, vec);
 }
 
 /* Adds the sums to the totals where dY has the column. */
@@ -349,7 +294,7 @@ static void emit_add(clconv_emit *e, bool nchw)
 }
 
 /* The taps of one filter row r, which meets row p of dY. */
-static void emit_row(clconv_emit *e, const clconv_task *t, bool across)
+static void emit_row(clconv_emit *e, const clconv_task *t)
 {
     bool nchw = t->problem->layout == CLCONV_NCHW;
     clconv_emit_open(e, "for (int s = 0; s < sizes.s; ++s)");
@@ -363,15 +308,13 @@ static void emit_row(clconv_emit *e, const clconv_task *t, bool across)
     emit_each_tile(e, "    sum[t] = 0.0f;");
     if (nchw)
         emit_sum_nchw(e, prepares(t));
-    else if (across)
-        emit_sum_across(e);
     else
         emit_sum_nhwc(e, t->values[VEC]);
     emit_add(e, nchw);
     clconv_emit_close(e);
 }
 
-static void emit_taps(clconv_emit *e, const clconv_task *t, bool across)
+static void emit_taps(clconv_emit *e, const clconv_task *t)
 {
     clconv_emit_open(e, "for (int r = 0; r < sizes.r; ++r)");
     clconv_emit_line(e, "int up = at.h + sizes.pad_top - "
@@ -380,17 +323,13 @@ static void emit_taps(clconv_emit *e, const clconv_task *t, bool across)
     clconv_emit_line(e, "if (up < 0 || up % sizes.stride_h != 0 || "
                         "p >= sizes.p)");
     clconv_emit_line(e, "    continue;");
-    emit_row(e, t, across);
+    emit_row(e, t);
     clconv_emit_close(e);
 }
 
-/* columns: those of the phase from the tile's first on. $channels: those of
- * the tensor that a vector holds. */
-static void emit_put(clconv_emit *e, bool nchw, bool across)
+/* columns: those of the phase from the tile's first on. */
+static void emit_put(clconv_emit *e, bool nchw)
 {
-    clconv_emit_set_text(e, "channels",
-                         across ? "sizes.groups - at.group"
-                                : "sizes.group_c - at.c");
     clconv_emit_line(e, "int columns = (sizes.w - 1 - at.phase) / "
                         "sizes.stride_w + 1 - at.column;");
     clconv_emit_line(e, "long step = sizes.stride_w * sizes.x_column;");
@@ -408,30 +347,26 @@ static void emit_put(clconv_emit *e, bool nchw, bool across)
     } else {
         clconv_emit_line(e, "    if (t < columns)");
         clconv_emit_line(e, "        put_dx$vn(dx, i + t * step, 1, "
-                            "$channels, total[t], "
+                            "sizes.group_c - at.c, total[t], "
                             "beta$tally_pass);");
     }
 }
 
-/* void tile<tile>(...) or across<tile>(...): one tile of dX, tile vectors. */
-static void emit_tile(clconv_emit *e, const clconv_task *t, int tile,
-                      bool across)
+/* One tile of dX, $tile vectors. */
+static void emit_tile(clconv_emit *e, const clconv_task *t)
 {
     bool nchw = t->problem->layout == CLCONV_NCHW;
     int vec = t->values[VEC];
     clconv_operand_set_width(e, vec);
     clconv_generic_set_lanes(e, vec);
-    clconv_emit_set(e, "tile", tile);
-    clconv_emit_set_text(e, "function", across ? "across" : "tile");
-    clconv_emit_set(e, "reach", nchw ? vec : tile);
+    clconv_emit_set(e, "reach", nchw ? vec : t->values[TILE]);
     clconv_emit_set_text(
         e, "dy_type", clconv_operand_is_half(t, CLCONV_DY) ? "half" : "float");
     clconv_emit_set_text(
         e, "w_type",
         clconv_operand_is_half(t, CLCONV_W) && !prepares(t) ? "half" : "float");
-    clconv_emit_line(e,
-                     "static void $function$tile(__global const $dy_type *dy, "
-                     "__global const $w_type *w,");
+    clconv_emit_line(e, "static void tile(__global const $dy_type *dy, "
+                        "__global const $w_type *w,");
     clconv_emit_line(e, "    __global $stored *dx, float beta"
                         "$tally_parameter, sizes_t sizes,");
     clconv_emit_open(e, "    place_t at)");
@@ -443,8 +378,8 @@ static void emit_tile(clconv_emit *e, const clconv_task *t, int tile,
         clconv_emit_line(e, "$int lanes = $lanes;");
     clconv_emit_line(e, "$float total[$tile];");
     emit_each_tile(e, "    total[t] = 0.0f;");
-    emit_taps(e, t, across);
-    emit_put(e, nchw, across);
+    emit_taps(e, t);
+    emit_put(e, nchw);
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
@@ -461,53 +396,27 @@ static void emit_find_place(clconv_emit *e, const clconv_task *t)
     clconv_emit_line(e, "int phases = min(sizes.stride_w, sizes.w);");
     clconv_emit_line(e, "int columns = (sizes.w - 1) / sizes.stride_w + 1;");
     clconv_emit_line(e, "int tiles = (columns - 1) / $columns_step + 1;");
-    clconv_emit_line(e, nchw ? "int step = sizes.group_c == 1 ? 1 : $tile;"
-                             : "int step = $vec;");
+    clconv_emit_line(e, nchw ? "int step = $tile;" : "int step = $vec;");
     clconv_emit_line(e, "int blocks = (sizes.group_c - 1) / step + 1;");
-    clconv_emit_line(e, nchw || t->values[VEC] == 1
-                            ? "int across = 1;"
-                            : "int across = sizes.group_c == 1 && "
-                              "sizes.group_k == 1 ? $vec : 1;");
-    clconv_emit_line(e, "int groups = (sizes.groups - 1) / across + 1;");
     clconv_generic_emit_place(e, "column", "tiles");
     clconv_generic_emit_place(e, "phase", "phases");
     clconv_generic_emit_place(e, "h", "sizes.h");
     clconv_generic_emit_place(e, "block", "blocks");
-    clconv_generic_emit_place(e, "group", "groups");
+    clconv_generic_emit_place(e, "group", "sizes.groups");
     clconv_emit_line(e, "if (item >= sizes.n)");
     clconv_emit_line(e, "    return;");
-    clconv_emit_line(e, "place_t at = { (int)item, group * across, "
-                        "block * step, h, phase, column * $columns_step };");
-}
-
-/* Calls function<tile>. */
-static void emit_call(clconv_emit *e, const char *indent, const char *function,
-                      int tile)
-{
-    clconv_emit_set_text(e, "indent", indent);
-    clconv_emit_set_text(e, "function", function);
-    clconv_emit_set(e, "tile", tile);
-    clconv_emit_line(e, "$indent$function$tile(dy, $weights, dx, "
-                        "beta$tally, sizes, at);");
+    clconv_emit_line(e, "place_t at = { (int)item, group, block * step, "
+                        " h, phase, column * $columns_step };");
 }
 
 static void emit_entry(clconv_emit *e, const clconv_task *t)
 {
     clconv_pass pass = main_pass(t, t->problem->n);
-    bool nchw = t->problem->layout == CLCONV_NCHW;
-    int vec = t->values[VEC], tile = t->values[TILE];
     clconv_entry_open(e, t, &pass, NULL);
     clconv_output_emit_tally(e, t->problem, CLCONV_DX);
     emit_find_place(e, t);
     clconv_emit_set_text(e, "weights", prepares(t) ? "scratch" : "w");
-    if (nchw ? tile > 1 : vec > 1) {
-        clconv_emit_line(e, nchw ? "if (step == 1)" : "if (across > 1)");
-        emit_call(e, "    ", nchw ? "tile" : "across", nchw ? 1 : tile);
-        clconv_emit_line(e, "else");
-        emit_call(e, "    ", "tile", tile);
-    } else {
-        emit_call(e, "", "tile", tile);
-    }
+    clconv_emit_line(e, "tile(dy, $weights, dx, beta$tally, sizes, at);");
     clconv_output_emit_flush(e, t->problem, CLCONV_DX);
     clconv_emit_close(e);
 }
@@ -515,7 +424,7 @@ static void emit_entry(clconv_emit *e, const clconv_task *t)
 static void emit(clconv_emit *e, const clconv_task *t)
 {
     bool nchw = t->problem->layout == CLCONV_NCHW;
-    int vec = t->values[VEC], tile = t->values[TILE];
+    int vec = t->values[VEC];
     clconv_sizes_emit(e);
     if (prepares(t))
         emit_weights(e, t);
@@ -526,18 +435,14 @@ static void emit(clconv_emit *e, const clconv_task *t)
         clconv_operand_emit_load(e, t, CLCONV_W, 1);
     clconv_output_emit_put(e, t->problem, CLCONV_DX, vec);
     emit_place_type(e);
-    if (nchw && tile > 1)
-        emit_tile(e, t, 1, false);
-    if (!nchw && vec > 1)
-        emit_tile(e, t, tile, true);
-    emit_tile(e, t, tile, false);
+    emit_tile(e, t);
     emit_entry(e, t);
 }
 
 const clconv_kernel clconv_bwd_data_generic = {
     .name = ENTRY,
     .role = CLCONV_ROLE_BWD_DATA,
-    .revision = 1,
+    .revision = 2,
     .summary = "dX of any problem, all sizes as arguments",
     .params = params,
     .param_count = PARAMS,

@@ -1,5 +1,6 @@
 /*
- * dW for every problem, all sizes as arguments, no local memory.
+ * dW for every problem, all sizes as arguments, no local memory; quick to
+ * compile rather than fast.
  *
  *     a work-item: a part of the rows (n, p), a group, a tile of its k, a
  *                  tile of its c, a filter tap r, s
@@ -10,8 +11,7 @@
  *
  * NCHW: vectors run along q, the tile is tile x tile channels, and the
  * elements of the vectors are added up at the end. NHWC: vectors run along c,
- * the tile is two times tile channels k; where each group has one c and one k,
- * vectors run across groups.
+ * the tile is two times tile channels k.
  *
  * With split > 1 the rows are dealt out to split parts, whose totals go to
  * scratch[part][element of dW] and are added in that order by a second pass.
@@ -35,7 +35,7 @@ enum { VEC, TILE, SPLIT, LWS, CAST, PARAMS };
 
 static const clconv_param params[PARAMS] = {
     [VEC] = {"vec", CLCONV_VALUES(16, 1), "elements of a vector"},
-    [TILE] = {"tile", CLCONV_VALUES(4, 2, 1), "channels of a work-item"},
+    [TILE] = {"tile", CLCONV_VALUES(2, 1, 4), "channels of a work-item"},
     [SPLIT] = {"split", CLCONV_VALUES(1, 8, 64), "parts of the reduction"},
     [LWS] = {"lws", CLCONV_VALUES(1, 64, 256), "work-items of a group"},
     [CAST] = {"cast", CLCONV_CAST_NAMES, "where fp32 operands are rounded"},
@@ -64,8 +64,7 @@ static unsigned wants_copies(const clconv_task *t)
 
 /* ---- Geometry; the emitted text repeats this arithmetic --------------- */
 
-/* The tile: channels k times vectors or channels c. Where a group has one
- * channel of each, there is nothing to tile. */
+/* The tile: channels k times vectors or channels c. */
 typedef struct tile {
     int k, c;
 } tile;
@@ -84,12 +83,7 @@ static int64_t part_items(const clconv_problem *p, const int *values)
     clconv_task t = {.problem = p, .values = values};
     tile shape = tile_of(&t);
     bool nchw = p->layout == CLCONV_NCHW;
-    bool single = p->group_k == 1 && p->group_c == 1;
-    int64_t across = single && !nchw ? values[VEC] : 1;
-    if (single)
-        shape = (tile){1, 1};
-    return clconv_generic_divide_up(p->groups, across) *
-           clconv_generic_divide_up(p->group_k, shape.k) *
+    return p->groups * clconv_generic_divide_up(p->group_k, shape.k) *
            clconv_generic_divide_up(p->group_c, nchw ? shape.c : values[VEC]) *
            p->r * p->s;
 }
@@ -113,6 +107,7 @@ static void defaults(const clconv_problem *p, const clconv_device *d,
                      int *values)
 {
     clconv_param_first(params, PARAMS, values);
+    values[CAST] = CLCONV_CAST_FUSED;
     if (!d->is_cpu) {
         values[VEC] = 1;
         values[LWS] = d->max_work_group >= 64 ? 64 : 1;
@@ -133,7 +128,7 @@ static void defaults(const clconv_problem *p, const clconv_device *d,
 
 /* Of its arithmetic, the share of the peak that was measured at best. NCHW
  * columns of X that a stride spreads are gathered one by one. */
-#define CPU_SHARE 0.3
+#define CPU_SHARE 0.1
 #define CPU_SHARE_SPREAD 0.02
 #define GPU_SHARE 0.03
 
@@ -144,13 +139,9 @@ static double cost(const clconv_task *t)
     bool nchw = p->layout == CLCONV_NCHW;
     int64_t vec = t->values[VEC];
     tile shape = tile_of(t);
-    bool single = p->group_k == 1 && p->group_c == 1;
     double waste = nchw ? clconv_cost_waste(p->q, vec) : 1;
-    if (single)
-        waste *= nchw ? shape.k * shape.c : clconv_cost_waste(p->groups, vec);
-    else
-        waste *= clconv_cost_waste(p->group_k, shape.k) *
-                 clconv_cost_waste(p->group_c, nchw ? shape.c : vec);
+    waste *= clconv_cost_waste(p->group_k, shape.k) *
+             clconv_cost_waste(p->group_c, nchw ? shape.c : vec);
     double share = GPU_SHARE;
     if (vec > 1)
         share = nchw && p->stride_w > 1 ? CPU_SHARE_SPREAD : CPU_SHARE;
@@ -263,17 +254,9 @@ static void emit_spread(clconv_emit *e)
     clconv_emit_blank(e);
 }
 
-/* The vectors d[k], v[c] of one step of columns q, all of them inside their
- * tensors and X dense along q, or looked after. */
-static void emit_read_nchw(clconv_emit *e, int vec, bool inside)
+/* The vectors d[k], v[c] of one step of columns q. */
+static void emit_read_nchw(clconv_emit *e, int vec)
 {
-    if (inside) {
-        emit_each_k(e, "    d[k] = select(($float)0.0f, load_dy$vn(dy, "
-                       "i[k] + q), hit);");
-        emit_each_c(e, "    v[c] = select(($float)0.0f, load_x$vn(x, "
-                       "j[c] + first_w), hit);");
-        return;
-    }
     emit_each_k(e, "    d[k] = select(($float)0.0f, window_dy$vn(dy, "
                    "i[k] + q, dy_end), hit);");
     if (vec > 1)
@@ -284,7 +267,7 @@ static void emit_read_nchw(clconv_emit *e, int vec, bool inside)
                        "j[c] + first_w, x_end), hit);");
 }
 
-static void emit_columns_nchw(clconv_emit *e, int vec, bool inside)
+static void emit_columns_nchw(clconv_emit *e, int vec)
 {
     clconv_emit_open(e, "for (int q = 0; q < sizes.q; q += $vec)");
     clconv_emit_line(e, "int first_w = left + q * step;");
@@ -292,7 +275,7 @@ static void emit_columns_nchw(clconv_emit *e, int vec, bool inside)
     clconv_emit_line(e, "$int hit = (q + lanes < sizes.q) & (w >= 0) & "
                         "(w < sizes.w);");
     clconv_emit_line(e, "$float d[$tile_k], v[$tile_c];");
-    emit_read_nchw(e, vec, inside);
+    emit_read_nchw(e, vec);
     emit_each_sum(e, "    sum[t] += d[t / $tile_c] * v[t % $tile_c];");
     clconv_emit_close(e);
 }
@@ -311,48 +294,29 @@ static void emit_row_nchw(clconv_emit *e, int vec)
                    "(first_k + min(at.k + k, sizes.group_k - 1));");
     emit_each_c(e, "    j[c] = x_row + sizes.x_channel * "
                    "(first_c + min(at.c + c, sizes.group_c - 1));");
-    if (vec == 1) {
-        emit_columns_nchw(e, vec, false);
-        return;
-    }
-    clconv_emit_line(e, "long last_i = i[$tile_k - 1] + sizes.q + $vec;");
-    clconv_emit_line(e, "long last_j = j[$tile_c - 1] + left + sizes.q + "
-                        "$vec;");
-    clconv_emit_open(e, "if (step == 1 && j[0] + left >= 0 && "
-                        "last_i <= dy_end && last_j <= x_end)");
-    emit_columns_nchw(e, vec, true);
-    clconv_emit_else(e);
-    emit_columns_nchw(e, vec, false);
-    clconv_emit_close(e);
+    emit_columns_nchw(e, vec);
 }
 
 /* d[k] of one pixel: the channels lie side by side. What lies beyond the
- * group's is read with them and not used. Across groups, d is a vector. */
-static void emit_pixel_dy(clconv_emit *e, int vec, int tile_k, bool inside)
+ * group's is read with them and not used. */
+static void emit_pixel_dy(clconv_emit *e, int vec)
 {
-    const char *read =
-        inside ? "load_dy16(dy, i)" : "window_dy16(dy, i, dy_end)";
-    clconv_emit_set_text(e, "read", read);
     if (vec == 1) {
         clconv_emit_line(e, "float d[$tile_k];");
         emit_each_k(e, "    d[k] = window_dy(dy, i + k, dy_end);");
-    } else if (tile_k == 1) {
-        clconv_emit_line(e, "float16 d[1] = { $read };");
     } else {
         clconv_emit_line(e, "float d[16];");
-        clconv_emit_line(e, "vstore16($read, 0, d);");
+        clconv_emit_line(e, "vstore16(window_dy16(dy, i, dy_end), 0, d);");
     }
 }
 
-static void emit_columns_nhwc(clconv_emit *e, int vec, int tile_k, bool inside)
+static void emit_columns_nhwc(clconv_emit *e, int vec)
 {
     clconv_emit_open(e, "for (int q = 0; q < sizes.q; ++q)");
     clconv_emit_open(e, "if (w >= 0 && w < sizes.w)");
-    emit_pixel_dy(e, vec, tile_k, inside);
-    clconv_emit_line(e, inside ? "$float v = load_x$vn(x, "
-                                 "j + w * sizes.x_column);"
-                               : "$float v = window_x$vn(x, "
-                                 "j + w * sizes.x_column, x_end);");
+    emit_pixel_dy(e, vec);
+    clconv_emit_line(e, "$float v = window_x$vn(x, "
+                        "j + w * sizes.x_column, x_end);");
     emit_each_sum(e, "    sum[t] += d[t] * v;");
     clconv_emit_close(e);
     clconv_emit_line(e, "i += sizes.dy_column;");
@@ -360,26 +324,14 @@ static void emit_columns_nhwc(clconv_emit *e, int vec, int tile_k, bool inside)
     clconv_emit_close(e);
 }
 
-static void emit_row_nhwc(clconv_emit *e, int vec, int tile_k)
+static void emit_row_nhwc(clconv_emit *e, int vec)
 {
     clconv_emit_line(e, "long i = n * sizes.dy_image + p * sizes.dy_row + "
                         "first_k + at.k;");
     clconv_emit_line(e, "long j = n * sizes.x_image + h * sizes.x_row + "
                         "first_c + at.c;");
     clconv_emit_line(e, "int w = at.s * sizes.dilation_w - sizes.pad_left;");
-    if (vec == 1) {
-        emit_columns_nhwc(e, vec, tile_k, false);
-        return;
-    }
-    clconv_emit_line(e, "long last_i = i + (sizes.q - 1) * sizes.dy_column + "
-                        "$vec;");
-    clconv_emit_line(e, "long last_j = j + (sizes.w - 1) * sizes.x_column + "
-                        "$vec;");
-    clconv_emit_open(e, "if (last_i <= dy_end && last_j <= x_end)");
-    emit_columns_nhwc(e, vec, tile_k, true);
-    clconv_emit_else(e);
-    emit_columns_nhwc(e, vec, tile_k, false);
-    clconv_emit_close(e);
+    emit_columns_nhwc(e, vec);
 }
 
 /* ---- The tile --------------------------------------------------------- */
@@ -397,7 +349,7 @@ static void emit_fold(clconv_emit *e)
 }
 
 /* The rows of the part, dealt out as evenly as they go. */
-static void emit_rows(clconv_emit *e, const clconv_task *t, tile shape)
+static void emit_rows(clconv_emit *e, const clconv_task *t)
 {
     clconv_emit_line(e, "long rows = (long)sizes.n * sizes.p;");
     clconv_emit_line(e, "long row = rows / $split * at.part + "
@@ -415,32 +367,26 @@ static void emit_rows(clconv_emit *e, const clconv_task *t, tile shape)
     if (t->problem->layout == CLCONV_NCHW)
         emit_row_nchw(e, t->values[VEC]);
     else
-        emit_row_nhwc(e, t->values[VEC], shape.k);
+        emit_row_nhwc(e, t->values[VEC]);
     emit_fold(e);
     clconv_emit_close(e);
     emit_each_sum(e, "    total[t] += sum[t];");
 }
 
-/* How total[t] goes to element f; across groups, the elements of a vector
- * belong to one group each. */
-static const char *put_text(const clconv_task *t, bool across)
+/* How total[t] goes to element f. */
+static const char *put_text(const clconv_task *t)
 {
     bool split = t->values[SPLIT] > 1;
     if (t->problem->layout == CLCONV_NCHW)
         return split ? "scratch[f] = fsum$vn(total[t]);"
                      : "store_dw(dw, f, fsum$vn(total[t]), "
                        "beta$tally_pass);";
-    if (across)
-        return split ? "put_part$vn(scratch, f, sizes.w_image, "
-                       "sizes.groups - at.group, total[t]);"
-                     : "put_dw$vn(dw, f, sizes.w_image, "
-                       "sizes.groups - at.group, total[t], beta$tally_pass);";
     return split ? "put_part$vn(scratch, f, 1, sizes.group_c - c, total[t]);"
                  : "put_dw$vn(dw, f, 1, sizes.group_c - c, total[t], "
                    "beta$tally_pass);";
 }
 
-static void emit_put(clconv_emit *e, const clconv_task *t, bool across)
+static void emit_put(clconv_emit *e, const clconv_task *t)
 {
     clconv_emit_line(e, "#pragma unroll");
     clconv_emit_open(e, "for (int t = 0; t < $sums; ++t)");
@@ -452,22 +398,22 @@ static void emit_put(clconv_emit *e, const clconv_task *t, bool across)
     if (t->values[SPLIT] > 1)
         clconv_emit_line(e, "f += at.part * (sizes.k * sizes.w_image);");
     clconv_emit_open(e, "if (k < sizes.group_k && c < sizes.group_c)");
-    clconv_emit_line(e, put_text(t, across));
+    clconv_emit_line(e, put_text(t));
     clconv_emit_close(e);
     clconv_emit_close(e);
 }
 
 /* $outputs: the parameters that take the results. */
-static void emit_tile(clconv_emit *e, const clconv_task *t, tile shape)
+static void emit_tile(clconv_emit *e, const clconv_task *t)
 {
     int vec = t->values[VEC];
+    tile shape = tile_of(t);
     clconv_operand_set_width(e, vec);
     clconv_generic_set_lanes(e, vec);
     clconv_emit_set(e, "tile_k", shape.k);
     clconv_emit_set(e, "tile_c", shape.c);
     clconv_emit_set(e, "sums", shape.k * shape.c);
-    clconv_emit_line(e, "static void tile${tile_k}x$tile_c("
-                        "__global const $dy_type *dy, "
+    clconv_emit_line(e, "static void tile(__global const $dy_type *dy, "
                         "__global const $x_type *x,");
     clconv_emit_open(e, t->values[SPLIT] > 1
                             ? "    __global float *scratch, sizes_t sizes, "
@@ -482,8 +428,8 @@ static void emit_tile(clconv_emit *e, const clconv_task *t, tile shape)
         clconv_emit_line(e, "$int lanes = $lanes;");
     clconv_emit_line(e, "$float sum[$sums], total[$sums];");
     emit_each_sum(e, "    sum[t] = total[t] = 0.0f;");
-    emit_rows(e, t, shape);
-    emit_put(e, t, t->problem->layout == CLCONV_NHWC && vec > 1 && shape.k == 1);
+    emit_rows(e, t);
+    emit_put(e, t);
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
@@ -493,56 +439,33 @@ static void emit_tile(clconv_emit *e, const clconv_task *t, tile shape)
 static void emit_find_place(clconv_emit *e, const clconv_task *t)
 {
     tile shape = tile_of(t);
-    clconv_emit_set(e, "tile_k", shape.k);
-    clconv_emit_set(e, "tile_c",
-                    t->problem->layout == CLCONV_NCHW ? shape.c
-                                                      : t->values[VEC]);
+    bool nchw = t->problem->layout == CLCONV_NCHW;
+    clconv_emit_set(e, "block_k", shape.k);
+    clconv_emit_set(e, "block_c", nchw ? shape.c : t->values[VEC]);
     clconv_emit_line(e, "long item = (long)get_global_id(0);");
-    clconv_emit_line(e, "int single = sizes.group_k == 1 && "
-                        "sizes.group_c == 1;");
-    clconv_emit_line(e, "int tile_k = single ? 1 : $tile_k;");
-    clconv_emit_line(e, "int tile_c = single ? 1 : $tile_c;");
-    clconv_emit_line(e, t->problem->layout == CLCONV_NHWC
-                            ? "int across = single ? $vec : 1;"
-                            : "int across = 1;");
-    clconv_emit_line(e, "int groups = (sizes.groups - 1) / across + 1;");
-    clconv_emit_line(e, "int blocks_k = (sizes.group_k - 1) / tile_k + 1;");
-    clconv_emit_line(e, "int blocks_c = (sizes.group_c - 1) / tile_c + 1;");
+    clconv_emit_line(e, "int blocks_k = (sizes.group_k - 1) / $block_k + 1;");
+    clconv_emit_line(e, "int blocks_c = (sizes.group_c - 1) / $block_c + 1;");
     clconv_generic_emit_place(e, "s", "sizes.s");
     clconv_generic_emit_place(e, "r", "sizes.r");
     clconv_generic_emit_place(e, "c", "blocks_c");
     clconv_generic_emit_place(e, "k", "blocks_k");
-    clconv_generic_emit_place(e, "group", "groups");
+    clconv_generic_emit_place(e, "group", "sizes.groups");
     clconv_emit_line(e, "if (item >= $split)");
     clconv_emit_line(e, "    return;");
-    clconv_emit_line(e, "place_t at = { (int)item, group * across, k * tile_k, "
-                        "c * tile_c, r, s };");
+    clconv_emit_line(e, "place_t at = { (int)item, group, k * $block_k, "
+                        "c * $block_c, r, s };");
 }
 
 static void emit_entry(clconv_emit *e, const clconv_task *t)
 {
     clconv_pass pass = main_pass(t);
     bool split = t->values[SPLIT] > 1;
-    tile shape = tile_of(t);
     clconv_entry_open(e, t, &pass, NULL);
     if (!split)
         clconv_output_emit_tally(e, t->problem, CLCONV_DW);
     emit_find_place(e, t);
-    clconv_emit_set(e, "tile_c", shape.c);
-    clconv_emit_set_text(e, "outputs", split ? "scratch" : "dw, beta");
-    clconv_emit_set_text(
-        e, "tallied",
-        !split && clconv_output_is_counted(t->problem, CLCONV_DW) ? ", &tally"
-                                                                  : "");
-    if (shape.k > 1) {
-        clconv_emit_line(e, "if (single)");
-        clconv_emit_line(e, "    tile1x1(dy, x, $outputs$tallied, sizes, at);");
-        clconv_emit_line(e, "else");
-        clconv_emit_line(e, "    tile${tile_k}x$tile_c(dy, x, "
-                            "$outputs$tallied, sizes, at);");
-    } else {
-        clconv_emit_line(e, "tile1x1(dy, x, $outputs$tallied, sizes, at);");
-    }
+    clconv_emit_line(e, split ? "tile(dy, x, scratch, sizes, at);"
+                              : "tile(dy, x, dw, beta$tally, sizes, at);");
     if (!split)
         clconv_output_emit_flush(e, t->problem, CLCONV_DW);
     clconv_emit_close(e);
@@ -583,7 +506,6 @@ static void emit(clconv_emit *e, const clconv_task *t)
 {
     int vec = t->values[VEC];
     bool nchw = t->problem->layout == CLCONV_NCHW;
-    tile shape = tile_of(t);
     clconv_emit_set(e, "fold_rows", nchw && vec > 1 ? FOLD_ROWS : 1);
     set_types(e, t);
     clconv_emit_part(e, "lanes");
@@ -596,9 +518,7 @@ static void emit(clconv_emit *e, const clconv_task *t)
     if (t->values[SPLIT] > 1)
         clconv_emit_part(e, "partial");
     emit_place_type(e);
-    emit_tile(e, t, (tile){1, 1});
-    if (shape.k > 1)
-        emit_tile(e, t, shape);
+    emit_tile(e, t);
     emit_entry(e, t);
     if (t->values[SPLIT] == 1)
         return;
@@ -609,7 +529,7 @@ static void emit(clconv_emit *e, const clconv_task *t)
 const clconv_kernel clconv_bwd_weight_generic = {
     .name = ENTRY,
     .role = CLCONV_ROLE_BWD_WEIGHT,
-    .revision = 1,
+    .revision = 2,
     .summary = "dW of any problem, all sizes as arguments",
     .params = params,
     .param_count = PARAMS,

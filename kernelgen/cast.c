@@ -1,8 +1,10 @@
 /*
- * The cast: reads each element of dY, X or W once; writes its fp16 copy,
+ * The cast: reads each element of dY, X and W once; writes its fp16 copy,
  * counts what rounding did and, of dY, sums dbias from the values before
  * rounding. Every step is optional, so this is also what counts a tensor that
- * needs no copy and what sums the dbias of an fp16 or fp32 plan.
+ * needs no copy and what sums the dbias of an fp16 or fp32 plan. One program
+ * has an entry point for each tensor, as some drivers take a tenth of a
+ * second a program, whatever is in it.
  *
  *     flat (no dbias): a work-group takes chunk elements;
  *         its work-items take vectors i, i + lws, ... of them
@@ -72,6 +74,41 @@ static unsigned wants_copies(const clconv_task *t)
     return 0;
 }
 
+/* ---- The parts of a task ---------------------------------------------- */
+
+/* What is done to one tensor. */
+typedef struct part {
+    clconv_tensor tensor;
+    bool copies, bias;
+} part;
+
+static part part_of(const clconv_task *t, clconv_tensor tensor)
+{
+    return (part){
+        .tensor = tensor,
+        .copies = (t->copies & CLCONV_BIT(tensor)) != 0,
+        .bias = t->bias && tensor == CLCONV_DY,
+    };
+}
+
+/* W goes through the entry point of X where only names would differ. */
+static bool is_like_x(const clconv_task *t, part w)
+{
+    const clconv_type *type = t->problem->type;
+    return w.tensor == CLCONV_W && type[CLCONV_W] == type[CLCONV_X] &&
+           (!(t->reads & CLCONV_BIT(CLCONV_X)) ||
+            w.copies == part_of(t, CLCONV_X).copies);
+}
+
+static const char *entry_of(const clconv_task *t, part a)
+{
+    if (a.bias)
+        return t->problem->layout == CLCONV_NCHW ? "cast_planes" : "cast_pixels";
+    if (a.tensor == CLCONV_DY)
+        return "cast_flat_dy";
+    return a.tensor == CLCONV_X || is_like_x(t, a) ? "cast_flat" : "cast_flat_w";
+}
+
 /* ---- Geometry --------------------------------------------------------- */
 
 static int64_t divide_up(int64_t a, int64_t b)
@@ -110,45 +147,44 @@ static size_t scratch(const clconv_task *t)
 }
 
 /* What a copy of the tensor, and dbias, are good for. */
-static unsigned serves(const clconv_task *t)
+static unsigned serves(part a)
 {
     static const unsigned copy_serves[] = {
         [CLCONV_DY] = CLCONV_OP_DW | CLCONV_OP_DX,
         [CLCONV_X] = CLCONV_OP_DW,
         [CLCONV_W] = CLCONV_OP_DX,
     };
-    return (t->copies ? copy_serves[t->tensor] : 0) |
-           (t->bias ? (unsigned)CLCONV_OP_DB : 0);
+    return (a.copies ? copy_serves[a.tensor] : 0) |
+           (a.bias ? (unsigned)CLCONV_OP_DB : 0);
 }
 
-static int64_t elements_of(const clconv_task *t, int64_t batch)
+static int64_t elements_of(const clconv_problem *p, clconv_tensor tensor,
+                           int64_t batch)
 {
-    const clconv_problem *p = t->problem;
-    if (t->tensor == CLCONV_DY)
+    if (tensor == CLCONV_DY)
         return batch * p->k * p->p * p->q;
-    if (t->tensor == CLCONV_X)
+    if (tensor == CLCONV_X)
         return batch * p->c * p->h * p->w;
     return clconv_problem_elements(p, CLCONV_W);
 }
 
-static clconv_pass read_pass(const clconv_task *t, int64_t batch)
+static clconv_pass read_pass(const clconv_task *t, part a, int64_t batch)
 {
-    clconv_pass pass = {.counts = true, .serves = serves(t)};
+    clconv_pass pass = {
+        .entry = entry_of(t, a), .counts = true, .serves = serves(a)};
     int64_t groups;
-    clconv_entry_arg(&pass, CLCONV_ARG_TENSOR, t->tensor);
-    if (t->copies)
-        clconv_entry_arg(&pass, CLCONV_ARG_COPY, t->tensor);
-    clconv_entry_arg(&pass, CLCONV_ARG_COUNTS, t->tensor);
-    if (t->bias) {
-        pass.entry =
-            t->problem->layout == CLCONV_NCHW ? "cast_planes" : "cast_pixels";
+    clconv_entry_arg(&pass, CLCONV_ARG_TENSOR, a.tensor);
+    if (a.copies)
+        clconv_entry_arg(&pass, CLCONV_ARG_COPY, a.tensor);
+    clconv_entry_arg(&pass, CLCONV_ARG_COUNTS, a.tensor);
+    if (a.bias) {
         partial_sums(t, batch, &groups);
         clconv_entry_arg(&pass, CLCONV_ARG_SCRATCH, CLCONV_DY);
         clconv_entry_arg(&pass, CLCONV_ARG_SIZES, CLCONV_DY);
     } else {
-        pass.entry = "cast_flat";
-        groups = divide_up(elements_of(t, batch), t->values[CHUNK]);
-        clconv_entry_arg(&pass, CLCONV_ARG_ELEMENTS, t->tensor);
+        groups = divide_up(elements_of(t->problem, a.tensor, batch),
+                           t->values[CHUNK]);
+        clconv_entry_arg(&pass, CLCONV_ARG_ELEMENTS, a.tensor);
     }
     pass.groups = (size_t)groups;
     pass.local = (size_t)t->values[LWS];
@@ -171,22 +207,25 @@ static clconv_pass bias_pass(const clconv_task *t)
 
 static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
 {
-    out[0] = read_pass(t, batch);
-    if (!t->bias)
-        return 1;
-    out[1] = bias_pass(t);
-    return 2;
+    int count = 0;
+    for (clconv_tensor tensor = CLCONV_DY; tensor <= CLCONV_W; ++tensor)
+        if (t->reads & CLCONV_BIT(tensor))
+            out[count++] = read_pass(t, part_of(t, tensor), batch);
+    if (t->bias)
+        out[count++] = bias_pass(t);
+    return count;
 }
 
 /* ---- The element ------------------------------------------------------ */
 
 /* Declares a count and how the loops' classes add to it. Vectors compare to
  * -1 where true, scalars to 1. */
-static void emit_add_counts(clconv_emit *e, const clconv_task *t, int width)
+static void emit_add_counts(clconv_emit *e, const clconv_problem *p,
+                            clconv_tensor tensor, int width)
 {
-    bool rounds = clconv_problem_casts(t->problem, t->tensor) ||
-                  t->problem->type[t->tensor] == CLCONV_F16;
-    clconv_counts_emit_classes(e, t->problem, t->tensor);
+    bool rounds =
+        clconv_problem_casts(p, tensor) || p->type[tensor] == CLCONV_F16;
+    clconv_counts_emit_classes(e, p, tensor);
     clconv_emit_set_text(e, "add", width > 1 ? "-=" : "+=");
     clconv_emit_line(e, "seen->nonzero $add nonzero;");
     if (rounds) {
@@ -199,7 +238,7 @@ static void emit_add_counts(clconv_emit *e, const clconv_task *t, int width)
 }
 
 /* The counts of the elements that one lane of a vector has seen. */
-static void emit_seen(clconv_emit *e, const clconv_task *t, int width)
+static void emit_seen_type(clconv_emit *e, int width)
 {
     clconv_operand_set_width(e, width);
     clconv_emit_line(e, "typedef struct {");
@@ -207,9 +246,15 @@ static void emit_seen(clconv_emit *e, const clconv_task *t, int width)
                         "inf;");
     clconv_emit_line(e, "} seen${vn}_t;");
     clconv_emit_blank(e);
-    clconv_emit_open(e, "static void count$vn(seen${vn}_t *seen, "
+}
+
+static void emit_see(clconv_emit *e, const clconv_problem *p,
+                     clconv_tensor tensor, int width)
+{
+    clconv_operand_set_width(e, width);
+    clconv_emit_open(e, "static void see_$tensor$vn(seen${vn}_t *seen, "
                         "$float before, $float after)");
-    emit_add_counts(e, t, width);
+    emit_add_counts(e, p, tensor, width);
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
@@ -231,23 +276,22 @@ static void emit_fold(clconv_emit *e, int width)
 }
 
 /* Casts one vector and returns it as it was. */
-static void emit_cast(clconv_emit *e, const clconv_task *t, int width)
+static void emit_cast(clconv_emit *e, const clconv_task *t, part a, int width)
 {
-    bool casts = clconv_problem_casts(t->problem, t->tensor);
-    clconv_operand_emit_read(e, t, t->tensor, width);
+    bool casts = clconv_problem_casts(t->problem, a.tensor);
+    clconv_operand_emit_read(e, t, a.tensor, width);
     if (casts)
-        clconv_operand_emit_round(e, t->problem, t->tensor, width);
-    emit_seen(e, t, width);
-    emit_fold(e, width);
+        clconv_operand_emit_round(e, t->problem, a.tensor, width);
+    emit_see(e, t->problem, a.tensor, width);
     clconv_operand_set_width(e, width);
-    clconv_emit_line(e, "static $float cast$vn($parameters, long i,");
+    clconv_emit_line(e, "static $float cast_$tensor$vn($parameters, long i,");
     clconv_emit_open(e, "    int counting, seen${vn}_t *seen)");
     clconv_emit_line(e, "$float before = read_$tensor$vn(in, i);");
     clconv_emit_line(e, casts ? "$float after = round_$tensor$vn(before);"
                               : "$float after = before;");
     clconv_emit_line(e, "if (counting)");
-    clconv_emit_line(e, "    count$vn(seen, before, after);");
-    if (t->copies)
+    clconv_emit_line(e, "    see_$tensor$vn(seen, before, after);");
+    if (a.copies)
         clconv_emit_line(e, width > 1 ? "vstore_half$vn(after, 0, out + i);"
                                       : "vstore_half(after, i, out);");
     clconv_emit_line(e, "return before;");
@@ -255,26 +299,26 @@ static void emit_cast(clconv_emit *e, const clconv_task *t, int width)
     clconv_emit_blank(e);
 }
 
-/* $parameters of the functions that cast, $arguments for their calls: the
- * tensor and, where one is written, its copy. */
-static void set_parameters(clconv_emit *e, const clconv_task *t)
+/* $parameters of the functions that cast, $in to pass them on, $arguments
+ * for calls of an entry point: the tensor and, where one is written, its
+ * copy. */
+static void set_parameters(clconv_emit *e, const clconv_task *t, part a)
 {
-    bool half_type = t->problem->type[t->tensor] == CLCONV_F16;
-    const char *parameters = "__global const float *in";
-    const char *arguments = "dy";
     static const char *const with_copy[] = {
         [CLCONV_DY] = "dy, dy_copy",
         [CLCONV_X] = "x, x_copy",
         [CLCONV_W] = "w, w_copy",
     };
-    if (half_type)
+    const char *parameters = "__global const float *in";
+    if (t->problem->type[a.tensor] == CLCONV_F16)
         parameters = "__global const half *in";
-    if (t->copies)
+    if (a.copies)
         parameters = "__global const float *in, __global half *out";
-    arguments = t->copies ? with_copy[t->tensor] : clconv_tensor_name(t->tensor);
+    const char *name = clconv_tensor_name(a.tensor);
     clconv_emit_set_text(e, "parameters", parameters);
-    clconv_emit_set_text(e, "arguments", arguments);
-    clconv_emit_set_text(e, "tensor", clconv_tensor_name(t->tensor));
+    clconv_emit_set_text(e, "in", a.copies ? "in, out" : "in");
+    clconv_emit_set_text(e, "arguments", a.copies ? with_copy[a.tensor] : name);
+    clconv_emit_set_text(e, "tensor", name);
 }
 
 /* ---- A range of consecutive elements ---------------------------------- */
@@ -288,7 +332,8 @@ static void emit_range_loop(clconv_emit *e, int width)
     clconv_emit_line(e, "seen${vn}_t seen$vn = { 0 };");
     clconv_emit_line(e, "$float sum$vn = 0.0f;");
     clconv_emit_line(e, "for (; i + $past < end; i += $lws * $width)");
-    clconv_emit_line(e, "    sum$vn += cast$vn($in, i, counting, &seen$vn);");
+    clconv_emit_line(
+        e, "    sum$vn += cast_$tensor$vn($in, i, counting, &seen$vn);");
     clconv_emit_line(e, "if (counting)");
     clconv_emit_line(e, "    fold$vn(tally, &seen$vn);");
 }
@@ -298,8 +343,7 @@ static void emit_range_loop(clconv_emit *e, int width)
 static void emit_range(clconv_emit *e, const clconv_task *t)
 {
     int vec = t->values[VEC];
-    clconv_emit_set_text(e, "in", t->copies ? "in, out" : "in");
-    clconv_emit_line(e, "static float cast_range($parameters,");
+    clconv_emit_line(e, "static float cast_${tensor}_range($parameters,");
     clconv_emit_open(e, "    long begin, long end, int counting, "
                         "counts_t *tally)");
     clconv_emit_line(e, "long i = begin + get_local_id(0) * $vec;");
@@ -323,16 +367,16 @@ static void emit_begin(clconv_emit *e)
     clconv_emit_line(e, "counts_t tally = { 0 };");
 }
 
-static void emit_flat(clconv_emit *e, const clconv_task *t)
+static void emit_flat(clconv_emit *e, const clconv_task *t, part a)
 {
-    clconv_pass pass = read_pass(t, t->problem->n);
+    clconv_pass pass = read_pass(t, a, t->problem->n);
     emit_range(e, t);
     clconv_entry_open(e, t, &pass, NULL);
     emit_begin(e);
     clconv_emit_line(e, "long begin = (long)get_group_id(0) * $chunk;");
     clconv_emit_line(e, "long end = min(begin + $chunk, elements);");
-    clconv_emit_line(e, "cast_range($arguments, begin, end, counting, "
-                        "&tally);");
+    clconv_emit_line(e, "cast_${tensor}_range($arguments, begin, end, "
+                        "counting, &tally);");
     clconv_emit_line(e, "counts_flush(${tensor}_counts, &tally);");
     clconv_emit_close(e);
 }
@@ -346,8 +390,8 @@ static void emit_unit(clconv_emit *e, const clconv_task *t)
                         "$chunk;");
     clconv_emit_line(e, "long end = min(begin + $chunk, "
                         "(unit / parts + 1) * plane);");
-    clconv_emit_line(e, "float sum = cast_range($arguments, begin, end, "
-                        "counting, &tally);");
+    clconv_emit_line(e, "float sum = cast_${tensor}_range($arguments, begin, "
+                        "end, counting, &tally);");
     if (t->values[LWS] > 1) {
         clconv_emit_line(e, "sum = reduce_sum(sums, sum);");
         clconv_emit_line(e, "if (get_local_id(0) == 0)");
@@ -357,9 +401,9 @@ static void emit_unit(clconv_emit *e, const clconv_task *t)
     }
 }
 
-static void emit_planes(clconv_emit *e, const clconv_task *t)
+static void emit_planes(clconv_emit *e, const clconv_task *t, part a)
 {
-    clconv_pass pass = read_pass(t, t->problem->n);
+    clconv_pass pass = read_pass(t, a, t->problem->n);
     if (t->values[LWS] > 1)
         clconv_emit_part(e, "reduce");
     emit_range(e, t);
@@ -382,10 +426,9 @@ static void emit_planes(clconv_emit *e, const clconv_task *t)
 
 /* Casts a column of the rows of some pixels, width channels wide from k, and
  * sums it; the sums of 256 pixels each are added to the total. */
-static void emit_column(clconv_emit *e, const clconv_task *t, int width)
+static void emit_column(clconv_emit *e, int width)
 {
     clconv_operand_set_width(e, width);
-    clconv_emit_set_text(e, "in", t->copies ? "in, out" : "in");
     clconv_emit_line(e, "static $float cast_column$vn($parameters,");
     clconv_emit_open(e, "    long i, int rows, int channels, int counting, "
                         "counts_t *tally)");
@@ -396,7 +439,7 @@ static void emit_column(clconv_emit *e, const clconv_task *t, int width)
     clconv_emit_line(e, "int block = min(rows, 256);");
     clconv_emit_line(e, "rows -= block;");
     clconv_emit_line(e, "for (; block > 0; --block, i += channels)");
-    clconv_emit_line(e, "    sum += cast$vn($in, i, counting, &seen);");
+    clconv_emit_line(e, "    sum += cast_$tensor$vn($in, i, counting, &seen);");
     clconv_emit_line(e, "total += sum;");
     clconv_emit_close(e);
     clconv_emit_line(e, "if (counting)");
@@ -421,14 +464,14 @@ static void emit_columns(clconv_emit *e, int width)
     clconv_emit_close(e);
 }
 
-static void emit_pixels(clconv_emit *e, const clconv_task *t)
+static void emit_pixels(clconv_emit *e, const clconv_task *t, part a)
 {
     int vec = t->values[VEC];
-    clconv_pass pass = read_pass(t, t->problem->n);
+    clconv_pass pass = read_pass(t, a, t->problem->n);
     clconv_emit_set(e, "min_pixels", MIN_PIXELS);
-    emit_column(e, t, 1);
+    emit_column(e, 1);
     if (vec > 1)
-        emit_column(e, t, vec);
+        emit_column(e, vec);
     clconv_entry_open(e, t, &pass, NULL);
     emit_begin(e);
     clconv_emit_line(e, "long pixels = (long)sizes.n * sizes.p * sizes.q;");
@@ -492,40 +535,45 @@ static void emit_bias(clconv_emit *e, const clconv_task *t)
     clconv_emit_close(e);
 }
 
-/* W is cast by the program that casts X where their types agree: only the
- * names in its text would differ. */
-static clconv_task as_x(const clconv_task *t)
+/* One tensor's functions and its entry point. */
+static void emit_part(clconv_emit *e, const clconv_task *t, part a)
 {
-    clconv_task task = *t;
-    const clconv_type *type = t->problem->type;
-    if (t->tensor == CLCONV_W && type[CLCONV_W] == type[CLCONV_X]) {
-        task.tensor = CLCONV_X;
-        task.copies = t->copies ? CLCONV_BIT(CLCONV_X) : 0;
-    }
-    return task;
+    set_parameters(e, t, a);
+    emit_cast(e, t, a, 1);
+    if (t->values[VEC] > 1)
+        emit_cast(e, t, a, t->values[VEC]);
+    if (!a.bias)
+        emit_flat(e, t, a);
+    else if (t->problem->layout == CLCONV_NCHW)
+        emit_planes(e, t, a);
+    else
+        emit_pixels(e, t, a);
+    clconv_emit_blank(e);
 }
 
-static void emit(clconv_emit *e, const clconv_task *w_or_other)
+static void emit(clconv_emit *e, const clconv_task *t)
 {
-    clconv_task task = as_x(w_or_other);
-    const clconv_task *t = &task;
+    unsigned rest = t->reads;
     clconv_emit_part(e, "counts");
     clconv_emit_part(e, "lanes");
-    set_parameters(e, t);
-    emit_cast(e, t, 1);
-    if (t->values[VEC] > 1)
-        emit_cast(e, t, t->values[VEC]);
-    if (!t->bias) {
-        emit_flat(e, t);
-        return;
+    for (int width = 1;; width = t->values[VEC]) {
+        emit_seen_type(e, width);
+        emit_fold(e, width);
+        if (width == t->values[VEC])
+            break;
     }
-    clconv_sizes_emit(e);
-    if (t->problem->layout == CLCONV_NCHW)
-        emit_planes(e, t);
-    else
-        emit_pixels(e, t);
-    clconv_emit_blank(e);
-    emit_bias(e, t);
+    if (t->bias)
+        clconv_sizes_emit(e);
+    part w = part_of(t, CLCONV_W);
+    if ((rest & CLCONV_BIT(CLCONV_W)) && is_like_x(t, w)) {
+        rest &= ~(CLCONV_BIT(CLCONV_X) | CLCONV_BIT(CLCONV_W));
+        emit_part(e, t, (part){.tensor = CLCONV_X, .copies = w.copies});
+    }
+    for (clconv_tensor tensor = CLCONV_DY; tensor <= CLCONV_W; ++tensor)
+        if (rest & CLCONV_BIT(tensor))
+            emit_part(e, t, part_of(t, tensor));
+    if (t->bias)
+        emit_bias(e, t);
 }
 
 const clconv_kernel clconv_cast = {

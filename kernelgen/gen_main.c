@@ -123,12 +123,7 @@ static bool print_step(const clconv_steps *steps, int index,
         clconv_text_free(&why);
         return false;
     }
-    printf("/* Step %d: %s%s%s */\n\n%s", index + 1, k->name,
-           k->role == CLCONV_ROLE_CAST ? " of " : "",
-           k->role == CLCONV_ROLE_CAST
-               ? clconv_tensor_name(steps->step[index].tensor)
-               : "",
-           source);
+    printf("/* Step %d: %s */\n\n%s", index + 1, k->name, source);
     free(source);
     return true;
 }

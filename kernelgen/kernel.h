@@ -14,7 +14,7 @@
 #include "param.h"
 #include "problem.h"
 
-/* What a kernel is for. A cast reads each element of one operand once. */
+/* What a kernel is for. A cast reads each element of some operands once. */
 typedef enum clconv_role {
     CLCONV_ROLE_CAST,
     CLCONV_ROLE_BWD_DATA,  /* computes dX */
@@ -25,17 +25,17 @@ typedef enum clconv_role {
  * One use of a kernel: what all its callbacks are given.
  *
  * copies: the operands (bits of DY, X, W) that are read as dense fp16 copies
- * which a cast wrote before, in the tensor's own layout; for a cast, the bit
- * of its tensor is set if it writes the copy. An operand without the bit is
- * read as the caller gave it.
+ * which a cast wrote before, in the tensor's own layout; for a cast, those of
+ * which it writes the copy. An operand without the bit is read as the caller
+ * gave it.
  */
 typedef struct clconv_task {
     const clconv_problem *problem;
     const clconv_device *device;
-    const int *values;    /* one a row of the kernel's params */
-    clconv_tensor tensor; /* a cast's: DY, X or W */
+    const int *values; /* one a row of the kernel's params */
     unsigned copies;
-    bool bias; /* a cast's, of dY: also sums dbias */
+    unsigned reads; /* a cast's: bits of DY, X, W */
+    bool bias;      /* a cast's: also sums dbias */
 } clconv_task;
 
 /* An argument of an entry point; what OpenCL C declares for it. */

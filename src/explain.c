@@ -46,15 +46,31 @@ static void explain_passes(const clconv_plan *plan, int index, clconv_text *out)
     }
 }
 
+/* " of dy (copied, summed), x (copied), w" */
+static void explain_cast(const clconv_step *step, clconv_text *out)
+{
+    const char *separator = " of";
+    for (clconv_tensor t = CLCONV_DY; t <= CLCONV_W; ++t) {
+        bool copied = step->copies & CLCONV_BIT(t);
+        bool summed = step->bias && t == CLCONV_DY;
+        if (!(step->reads & CLCONV_BIT(t)))
+            continue;
+        clconv_text_printf(out, "%s %s", separator, clconv_tensor_name(t));
+        if (copied || summed)
+            clconv_text_printf(out, " (%s%s%s)", copied ? "copied" : "",
+                               copied && summed ? ", " : "",
+                               summed ? "summed" : "");
+        separator = ",";
+    }
+}
+
 static void explain_step(const clconv_plan *plan, int index, clconv_text *out)
 {
     const clconv_step *step = &plan->steps.step[index];
     clconv_task task = clconv_step_task(&plan->steps, index, &plan->device);
     clconv_text_printf(out, "step %d: %s", index + 1, step->kernel->name);
     if (step->kernel->role == CLCONV_ROLE_CAST)
-        clconv_text_printf(out, " of %s%s%s", clconv_tensor_name(step->tensor),
-                           step->copies ? ", copied" : "",
-                           step->bias ? ", summed" : "");
+        explain_cast(step, out);
     clconv_text_printf(out, " (%s; program %s, %.1f ms; scratch %zu bytes)\n",
                        step->why, clconv_origin_name(plan->built[index].origin),
                        plan->built[index].milliseconds,

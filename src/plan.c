@@ -14,29 +14,19 @@ clconv_task clconv_step_task(const clconv_steps *steps, int index,
         .problem = &steps->problem,
         .device = device,
         .values = step->values,
-        .tensor = step->tensor,
         .copies = step->copies,
+        .reads = step->reads,
         .bias = step->bias,
     };
 }
 
 /* ---- Printing --------------------------------------------------------- */
 
-static bool named_before(const clconv_steps *steps, int index)
-{
-    for (int i = 0; i < index; ++i)
-        if (steps->step[i].kernel == steps->step[index].kernel)
-            return true;
-    return false;
-}
-
 void clconv_steps_format(const clconv_steps *steps, clconv_text *out)
 {
     const char *separator = "";
     for (int i = 0; i < steps->count; ++i) {
         const clconv_step *step = &steps->step[i];
-        if (named_before(steps, i))
-            continue;
         clconv_text_printf(out, "%s%s", separator, step->kernel->name);
         if (step->kernel->param_count)
             clconv_text_puts(out, ":");

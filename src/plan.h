@@ -11,8 +11,8 @@
 #include "kernel.h"
 #include "status.h"
 
-/* Casts of dY, X, W, then bwd_data and bwd_weight. */
-#define CLCONV_MAX_STEPS 5
+/* The cast, then bwd_data and bwd_weight. */
+#define CLCONV_MAX_STEPS 3
 
 /* Workspace pieces start at multiples of this many bytes. */
 #define CLCONV_WORKSPACE_ALIGN 256
@@ -20,8 +20,8 @@
 typedef struct clconv_step {
     const clconv_kernel *kernel;
     int values[CLCONV_MAX_PARAMS];
-    clconv_tensor tensor; /* see clconv_task */
-    unsigned copies;
+    unsigned copies; /* this and what follows: see clconv_task */
+    unsigned reads;
     bool bias;
     size_t scratch_offset; /* bytes into the workspace */
     const char *why;       /* "default", "asked for": a static string */
@@ -42,7 +42,7 @@ clconv_task clconv_step_task(const clconv_steps *steps, int index,
 
 /*
  * The plan string: "cast:vec=16;bwd_data_generic:vec=16,cast=separate;...",
- * each kernel once (all casts share one choice).
+ * one kernel after the other.
  */
 void clconv_steps_format(const clconv_steps *steps, clconv_text *out);
 

@@ -3,7 +3,7 @@
  * the table that covers the problem, with its default values, the cheapest
  * first; each followed by the same with the cast fused, which needs less
  * workspace. The first pair (bwd_data, bwd_weight) that fits the workspace is
- * the plan; the casts follow from the copies that the pair wants.
+ * the plan; the cast follows from the copies that the pair wants.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -32,8 +32,8 @@ static clconv_task task_of(const search *s, const clconv_step *step)
         .problem = s->problem,
         .device = s->device,
         .values = step->values,
-        .tensor = step->tensor,
         .copies = step->copies,
+        .reads = step->reads,
         .bias = step->bias,
     };
 }
@@ -165,14 +165,14 @@ static clconv_status collect(const search *s, clconv_role role, candidates *out)
 
 /* ---- From choices to steps -------------------------------------------- */
 
-static void add_cast(const search *s, const clconv_step *cast,
-                     clconv_tensor tensor, unsigned copies, clconv_steps *out)
+static void add_cast(const search *s, const clconv_step *cast, unsigned reads,
+                     unsigned copies, clconv_steps *out)
 {
     clconv_step *step = &out->step[out->count++];
     *step = *cast;
-    step->tensor = tensor;
-    step->copies = copies & CLCONV_BIT(tensor);
-    step->bias = tensor == CLCONV_DY && (s->ops & CLCONV_OP_DB);
+    step->reads = reads;
+    step->copies = copies;
+    step->bias = (s->ops & CLCONV_OP_DB) != 0;
 }
 
 static size_t align_up(size_t bytes)
@@ -209,12 +209,11 @@ static void assemble(const search *s, const clconv_step *cast,
                      clconv_steps *out)
 {
     unsigned copies = (data ? data->copies : 0) | (weight ? weight->copies : 0);
+    unsigned reads = CLCONV_BIT(CLCONV_DY) |
+                     (weight ? CLCONV_BIT(CLCONV_X) : 0) |
+                     (data ? CLCONV_BIT(CLCONV_W) : 0);
     *out = (clconv_steps){.problem = *s->problem, .ops = s->ops};
-    add_cast(s, cast, CLCONV_DY, copies, out);
-    if (weight)
-        add_cast(s, cast, CLCONV_X, copies, out);
-    if (data)
-        add_cast(s, cast, CLCONV_W, copies, out);
+    add_cast(s, cast, reads, copies, out);
     if (data)
         out->step[out->count++] = *data;
     if (weight)

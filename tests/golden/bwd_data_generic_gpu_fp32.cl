@@ -1,4 +1,4 @@
-/* Step 4: bwd_data_generic */
+/* Step 2: bwd_data_generic */
 
 typedef struct {
     long dy_image;
@@ -64,60 +64,7 @@ typedef struct {
     int n, group, c, h, phase, column;
 } place_t;
 
-static void tile1(__global const float *dy, __global const float *w,
-    __global float *dx, float beta, sizes_t sizes,
-    place_t at) {
-    long first_k = at.group * sizes.group_k;
-    long dy_end = sizes.n * sizes.dy_image;
-    int lanes = 0;
-    float total[1];
-    #pragma unroll
-    for (int t = 0; t < 1; ++t)
-        total[t] = 0.0f;
-    for (int r = 0; r < sizes.r; ++r) {
-        int up = at.h + sizes.pad_top - r * sizes.dilation_h;
-        int p = up / sizes.stride_h;
-        if (up < 0 || up % sizes.stride_h != 0 || p >= sizes.p)
-            continue;
-        for (int s = 0; s < sizes.s; ++s) {
-            int left = at.phase + sizes.pad_left - s * sizes.dilation_w;
-            int q = left / sizes.stride_w + at.column;
-            if (left % sizes.stride_w != 0 || q <= -1 || q >= sizes.q)
-                continue;
-            float sum[1];
-            #pragma unroll
-            for (int t = 0; t < 1; ++t)
-                sum[t] = 0.0f;
-            long i = at.n * sizes.dy_image + first_k * sizes.dy_channel +
-                p * sizes.dy_row + q;
-            int past = sizes.group_c - 1 - at.c;
-            long f = first_k * sizes.w_image + at.c * sizes.w_channel +
-                r * sizes.w_row + s * sizes.w_column;
-            for (int k = 0; k < sizes.group_k; ++k) {
-                float v = window_dy(dy, i, dy_end);
-                #pragma unroll
-                for (int t = 0; t < 1; ++t)
-                    sum[t] += v * load_w(w, f + min(t, past) * sizes.w_channel);
-                i += sizes.dy_channel;
-                f += sizes.w_image;
-            }
-            int hit = (q + lanes >= 0) & (q + lanes < sizes.q);
-            #pragma unroll
-            for (int t = 0; t < 1; ++t)
-                total[t] = select(total[t], total[t] + sum[t], hit);
-        }
-    }
-    int columns = (sizes.w - 1 - at.phase) / sizes.stride_w + 1 - at.column;
-    long step = sizes.stride_w * sizes.x_column;
-    long i = at.n * sizes.x_image + (at.group * sizes.group_c + at.c) * sizes.x_channel +
-        at.h * sizes.x_row + at.phase * sizes.x_column + at.column * step;
-    #pragma unroll
-    for (int t = 0; t < 1; ++t)
-        if (at.c + t < sizes.group_c)
-            put_dx(dx, i + t * sizes.x_channel, step, columns, total[t], beta);
-}
-
-static void tile4(__global const float *dy, __global const float *w,
+static void tile(__global const float *dy, __global const float *w,
     __global float *dx, float beta, sizes_t sizes,
     place_t at) {
     long first_k = at.group * sizes.group_k;
@@ -184,10 +131,8 @@ void bwd_data_generic(
     int phases = min(sizes.stride_w, sizes.w);
     int columns = (sizes.w - 1) / sizes.stride_w + 1;
     int tiles = (columns - 1) / 1 + 1;
-    int step = sizes.group_c == 1 ? 1 : 4;
+    int step = 4;
     int blocks = (sizes.group_c - 1) / step + 1;
-    int across = 1;
-    int groups = (sizes.groups - 1) / across + 1;
     int column = (int)(item % tiles);
     item /= tiles;
     int phase = (int)(item % phases);
@@ -196,13 +141,10 @@ void bwd_data_generic(
     item /= sizes.h;
     int block = (int)(item % blocks);
     item /= blocks;
-    int group = (int)(item % groups);
-    item /= groups;
+    int group = (int)(item % sizes.groups);
+    item /= sizes.groups;
     if (item >= sizes.n)
         return;
-    place_t at = { (int)item, group * across, block * step, h, phase, column * 1 };
-    if (step == 1)
-        tile1(dy, w, dx, beta, sizes, at);
-    else
-        tile4(dy, w, dx, beta, sizes, at);
+    place_t at = { (int)item, group, block * step,  h, phase, column * 1 };
+    tile(dy, w, dx, beta, sizes, at);
 }

@@ -1,4 +1,4 @@
-/* Step 4: bwd_data_generic */
+/* Step 2: bwd_data_generic */
 
 typedef struct {
     long dy_image;
@@ -286,15 +286,15 @@ typedef struct {
     int n, group, c, h, phase, column;
 } place_t;
 
-static void across8(__global const float *dy, __global const float *w,
+static void tile(__global const float *dy, __global const float *w,
     __global half *dx, float beta, counts_t *tally, sizes_t sizes,
     place_t at) {
     long first_k = at.group * sizes.group_k;
     long dy_end = sizes.n * sizes.dy_image;
     long w_end = sizes.k * sizes.w_image;
-    float16 total[8];
+    float16 total[4];
     #pragma unroll
-    for (int t = 0; t < 8; ++t)
+    for (int t = 0; t < 4; ++t)
         total[t] = 0.0f;
     for (int r = 0; r < sizes.r; ++r) {
         int up = at.h + sizes.pad_top - r * sizes.dilation_h;
@@ -304,104 +304,35 @@ static void across8(__global const float *dy, __global const float *w,
         for (int s = 0; s < sizes.s; ++s) {
             int left = at.phase + sizes.pad_left - s * sizes.dilation_w;
             int q = left / sizes.stride_w + at.column;
-            if (left % sizes.stride_w != 0 || q <= -8 || q >= sizes.q)
+            if (left % sizes.stride_w != 0 || q <= -4 || q >= sizes.q)
                 continue;
-            float16 sum[8];
+            float16 sum[4];
             #pragma unroll
-            for (int t = 0; t < 8; ++t)
-                sum[t] = 0.0f;
-            long row = at.n * sizes.dy_image + p * sizes.dy_row + at.group;
-            long f = at.group * sizes.w_image + r * sizes.w_row + s * sizes.w_column;
-            float weights[16];
-            for (int lane = 0; lane < 16; ++lane)
-                weights[lane] = window_w(w, f + lane * sizes.w_image, w_end);
-            #pragma unroll
-            for (int t = 0; t < 8; ++t) {
-                long i = row + clamp(q + t, 0, sizes.q - 1) * sizes.dy_column;
-                sum[t] = vload16(0, weights) * window_dy16(dy, i, dy_end);
-            }
-            #pragma unroll
-            for (int t = 0; t < 8; ++t)
-                if (q + t >= 0 && q + t < sizes.q)
-                    total[t] += sum[t];
-        }
-    }
-    int columns = (sizes.w - 1 - at.phase) / sizes.stride_w + 1 - at.column;
-    long step = sizes.stride_w * sizes.x_column;
-    long i = at.n * sizes.x_image + (at.group * sizes.group_c + at.c) * sizes.x_channel +
-        at.h * sizes.x_row + at.phase * sizes.x_column + at.column * step;
-    #pragma unroll
-    for (int t = 0; t < 8; ++t)
-        if (t < columns)
-            put_dx16(dx, i + t * step, 1, sizes.groups - at.group, total[t], beta, tally);
-}
-
-static void tile8(__global const float *dy, __global const float *w,
-    __global half *dx, float beta, counts_t *tally, sizes_t sizes,
-    place_t at) {
-    long first_k = at.group * sizes.group_k;
-    long dy_end = sizes.n * sizes.dy_image;
-    long w_end = sizes.k * sizes.w_image;
-    float16 total[8];
-    #pragma unroll
-    for (int t = 0; t < 8; ++t)
-        total[t] = 0.0f;
-    for (int r = 0; r < sizes.r; ++r) {
-        int up = at.h + sizes.pad_top - r * sizes.dilation_h;
-        int p = up / sizes.stride_h;
-        if (up < 0 || up % sizes.stride_h != 0 || p >= sizes.p)
-            continue;
-        for (int s = 0; s < sizes.s; ++s) {
-            int left = at.phase + sizes.pad_left - s * sizes.dilation_w;
-            int q = left / sizes.stride_w + at.column;
-            if (left % sizes.stride_w != 0 || q <= -8 || q >= sizes.q)
-                continue;
-            float16 sum[8];
-            #pragma unroll
-            for (int t = 0; t < 8; ++t)
+            for (int t = 0; t < 4; ++t)
                 sum[t] = 0.0f;
             long row = at.n * sizes.dy_image + p * sizes.dy_row + first_k;
-            long i[8];
+            long i[4];
             #pragma unroll
-            for (int t = 0; t < 8; ++t)
+            for (int t = 0; t < 4; ++t)
                 i[t] = row + clamp(q + t, 0, sizes.q - 1) * sizes.dy_column;
             long f = first_k * sizes.w_image + r * sizes.w_row +
                 s * sizes.w_column + at.c;
-            long last_i = i[8 - 1] + sizes.group_k + 16;
-            long last_f = f + (sizes.group_k - 1) * sizes.w_image + 16;
-            if (last_i <= dy_end && last_f <= w_end) {
-                for (int k = 0; k < sizes.group_k; k += 16) {
-                    float d[8 * 16];
+            for (int k = 0; k < sizes.group_k; k += 16) {
+                float d[4 * 16];
+                #pragma unroll
+                for (int t = 0; t < 4; ++t)
+                    vstore16(window_dy16(dy, i[t] + k, dy_end), 0, d + t * 16);
+                int count = min(16, sizes.group_k - k);
+                for (int j = 0; j < count; ++j) {
+                    float16 v = window_w16(w, f, w_end);
                     #pragma unroll
-                    for (int t = 0; t < 8; ++t)
-                        vstore16(load_dy16(dy, i[t] + k), 0, d + t * 16);
-                    int count = min(16, sizes.group_k - k);
-                    for (int j = 0; j < count; ++j) {
-                        float16 v = load_w16(w, f);
-                        #pragma unroll
-                        for (int t = 0; t < 8; ++t)
-                            sum[t] += d[t * 16 + j] * v;
-                        f += sizes.w_image;
-                    }
-                }
-            } else {
-                for (int k = 0; k < sizes.group_k; k += 16) {
-                    float d[8 * 16];
-                    #pragma unroll
-                    for (int t = 0; t < 8; ++t)
-                        vstore16(window_dy16(dy, i[t] + k, dy_end), 0, d + t * 16);
-                    int count = min(16, sizes.group_k - k);
-                    for (int j = 0; j < count; ++j) {
-                        float16 v = window_w16(w, f, w_end);
-                        #pragma unroll
-                        for (int t = 0; t < 8; ++t)
-                            sum[t] += d[t * 16 + j] * v;
-                        f += sizes.w_image;
-                    }
+                    for (int t = 0; t < 4; ++t)
+                        sum[t] += d[t * 16 + j] * v;
+                    f += sizes.w_image;
                 }
             }
             #pragma unroll
-            for (int t = 0; t < 8; ++t)
+            for (int t = 0; t < 4; ++t)
                 if (q + t >= 0 && q + t < sizes.q)
                     total[t] += sum[t];
         }
@@ -411,7 +342,7 @@ static void tile8(__global const float *dy, __global const float *w,
     long i = at.n * sizes.x_image + (at.group * sizes.group_c + at.c) * sizes.x_channel +
         at.h * sizes.x_row + at.phase * sizes.x_column + at.column * step;
     #pragma unroll
-    for (int t = 0; t < 8; ++t)
+    for (int t = 0; t < 4; ++t)
         if (t < columns)
             put_dx16(dx, i + t * step, 1, sizes.group_c - at.c, total[t], beta, tally);
 }
@@ -433,11 +364,9 @@ void bwd_data_generic(
     long item = (long)get_global_id(0);
     int phases = min(sizes.stride_w, sizes.w);
     int columns = (sizes.w - 1) / sizes.stride_w + 1;
-    int tiles = (columns - 1) / 8 + 1;
+    int tiles = (columns - 1) / 4 + 1;
     int step = 16;
     int blocks = (sizes.group_c - 1) / step + 1;
-    int across = sizes.group_c == 1 && sizes.group_k == 1 ? 16 : 1;
-    int groups = (sizes.groups - 1) / across + 1;
     int column = (int)(item % tiles);
     item /= tiles;
     int phase = (int)(item % phases);
@@ -446,14 +375,11 @@ void bwd_data_generic(
     item /= sizes.h;
     int block = (int)(item % blocks);
     item /= blocks;
-    int group = (int)(item % groups);
-    item /= groups;
+    int group = (int)(item % sizes.groups);
+    item /= sizes.groups;
     if (item >= sizes.n)
         return;
-    place_t at = { (int)item, group * across, block * step, h, phase, column * 8 };
-    if (across > 1)
-        across8(dy, w, dx, beta, &tally, sizes, at);
-    else
-        tile8(dy, w, dx, beta, &tally, sizes, at);
+    place_t at = { (int)item, group, block * step,  h, phase, column * 4 };
+    tile(dy, w, dx, beta, &tally, sizes, at);
     counts_flush(dx_counts, &tally);
 }

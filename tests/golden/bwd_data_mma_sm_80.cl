@@ -1,4 +1,4 @@
-/* Step 4: bwd_data_mma */
+/* Step 2: bwd_data_mma */
 
 typedef struct {
     long dy_image;

@@ -1,4 +1,4 @@
-/* Step 4: bwd_data_tile */
+/* Step 2: bwd_data_tile */
 
 typedef struct {
     long dy_channels;

@@ -1,4 +1,4 @@
-/* Step 5: bwd_weight_generic */
+/* Step 3: bwd_weight_generic */
 
 /*
  * Sums over the elements of a vector, pairwise, in a fixed order.
@@ -108,16 +108,16 @@ typedef struct {
     int part, group, k, c, r, s;
 } place_t;
 
-static void tile1x1(__global const float *dy, __global const float *x,
+static void tile(__global const float *dy, __global const float *x,
     __global float *dw, float beta, sizes_t sizes, place_t at) {
     long first_k = at.group * sizes.group_k;
     long first_c = at.group * sizes.group_c;
     long dy_end = sizes.n * sizes.dy_image;
     long x_end = sizes.n * sizes.x_image;
     int lanes = 0;
-    float sum[1], total[1];
+    float sum[4], total[4];
     #pragma unroll
-    for (int t = 0; t < 1; ++t)
+    for (int t = 0; t < 4; ++t)
         sum[t] = total[t] = 0.0f;
     long rows = (long)sizes.n * sizes.p;
     long row = rows / 1 * at.part + min((long)at.part, rows % 1);
@@ -133,115 +133,44 @@ static void tile1x1(__global const float *dy, __global const float *x,
         int left = at.s * sizes.dilation_w - sizes.pad_left;
         long dy_row = n * sizes.dy_image + p * sizes.dy_row;
         long x_row = n * sizes.x_image + h * sizes.x_row;
-        long i[1], j[1];
+        long i[2], j[2];
         #pragma unroll
-        for (int k = 0; k < 1; ++k)
+        for (int k = 0; k < 2; ++k)
             i[k] = dy_row + sizes.dy_channel * (first_k + min(at.k + k, sizes.group_k - 1));
         #pragma unroll
-        for (int c = 0; c < 1; ++c)
+        for (int c = 0; c < 2; ++c)
             j[c] = x_row + sizes.x_channel * (first_c + min(at.c + c, sizes.group_c - 1));
         for (int q = 0; q < sizes.q; q += 1) {
             int first_w = left + q * step;
             int w = first_w + lanes * step;
             int hit = (q + lanes < sizes.q) & (w >= 0) & (w < sizes.w);
-            float d[1], v[1];
+            float d[2], v[2];
             #pragma unroll
-            for (int k = 0; k < 1; ++k)
+            for (int k = 0; k < 2; ++k)
                 d[k] = select((float)0.0f, window_dy(dy, i[k] + q, dy_end), hit);
             #pragma unroll
-            for (int c = 0; c < 1; ++c)
+            for (int c = 0; c < 2; ++c)
                 v[c] = select(0.0f, window_x(x, j[c] + first_w, x_end), hit);
             #pragma unroll
-            for (int t = 0; t < 1; ++t)
-                sum[t] += d[t / 1] * v[t % 1];
+            for (int t = 0; t < 4; ++t)
+                sum[t] += d[t / 2] * v[t % 2];
         }
         if (++pending == 1) {
             pending = 0;
             #pragma unroll
-            for (int t = 0; t < 1; ++t) {
+            for (int t = 0; t < 4; ++t) {
                 total[t] += sum[t];
                 sum[t] = 0.0f;
             }
         }
     }
     #pragma unroll
-    for (int t = 0; t < 1; ++t)
+    for (int t = 0; t < 4; ++t)
         total[t] += sum[t];
     #pragma unroll
-    for (int t = 0; t < 1; ++t) {
-        int k = at.k + t / 1;
-        int c = at.c + t % 1;
-        long f = (first_k + k) * sizes.w_image + c * sizes.w_channel +
-            at.r * sizes.w_row + at.s * sizes.w_column;
-        if (k < sizes.group_k && c < sizes.group_c) {
-            store_dw(dw, f, fsum(total[t]), beta);
-        }
-    }
-}
-
-static void tile4x4(__global const float *dy, __global const float *x,
-    __global float *dw, float beta, sizes_t sizes, place_t at) {
-    long first_k = at.group * sizes.group_k;
-    long first_c = at.group * sizes.group_c;
-    long dy_end = sizes.n * sizes.dy_image;
-    long x_end = sizes.n * sizes.x_image;
-    int lanes = 0;
-    float sum[16], total[16];
-    #pragma unroll
-    for (int t = 0; t < 16; ++t)
-        sum[t] = total[t] = 0.0f;
-    long rows = (long)sizes.n * sizes.p;
-    long row = rows / 1 * at.part + min((long)at.part, rows % 1);
-    long last = row + rows / 1 + (at.part < rows % 1);
-    int pending = 0;
-    for (; row < last; ++row) {
-        int n = (int)(row / sizes.p);
-        int p = (int)(row % sizes.p);
-        int h = p * sizes.stride_h + at.r * sizes.dilation_h - sizes.pad_top;
-        if (h < 0 || h >= sizes.h)
-            continue;
-        int step = sizes.stride_w;
-        int left = at.s * sizes.dilation_w - sizes.pad_left;
-        long dy_row = n * sizes.dy_image + p * sizes.dy_row;
-        long x_row = n * sizes.x_image + h * sizes.x_row;
-        long i[4], j[4];
-        #pragma unroll
-        for (int k = 0; k < 4; ++k)
-            i[k] = dy_row + sizes.dy_channel * (first_k + min(at.k + k, sizes.group_k - 1));
-        #pragma unroll
-        for (int c = 0; c < 4; ++c)
-            j[c] = x_row + sizes.x_channel * (first_c + min(at.c + c, sizes.group_c - 1));
-        for (int q = 0; q < sizes.q; q += 1) {
-            int first_w = left + q * step;
-            int w = first_w + lanes * step;
-            int hit = (q + lanes < sizes.q) & (w >= 0) & (w < sizes.w);
-            float d[4], v[4];
-            #pragma unroll
-            for (int k = 0; k < 4; ++k)
-                d[k] = select((float)0.0f, window_dy(dy, i[k] + q, dy_end), hit);
-            #pragma unroll
-            for (int c = 0; c < 4; ++c)
-                v[c] = select(0.0f, window_x(x, j[c] + first_w, x_end), hit);
-            #pragma unroll
-            for (int t = 0; t < 16; ++t)
-                sum[t] += d[t / 4] * v[t % 4];
-        }
-        if (++pending == 1) {
-            pending = 0;
-            #pragma unroll
-            for (int t = 0; t < 16; ++t) {
-                total[t] += sum[t];
-                sum[t] = 0.0f;
-            }
-        }
-    }
-    #pragma unroll
-    for (int t = 0; t < 16; ++t)
-        total[t] += sum[t];
-    #pragma unroll
-    for (int t = 0; t < 16; ++t) {
-        int k = at.k + t / 4;
-        int c = at.c + t % 4;
+    for (int t = 0; t < 4; ++t) {
+        int k = at.k + t / 2;
+        int c = at.c + t % 2;
         long f = (first_k + k) * sizes.w_image + c * sizes.w_channel +
             at.r * sizes.w_row + at.s * sizes.w_column;
         if (k < sizes.group_k && c < sizes.group_c) {
@@ -261,13 +190,8 @@ void bwd_weight_generic(
     x += x_offset;
     dw += dw_offset;
     long item = (long)get_global_id(0);
-    int single = sizes.group_k == 1 && sizes.group_c == 1;
-    int tile_k = single ? 1 : 4;
-    int tile_c = single ? 1 : 4;
-    int across = 1;
-    int groups = (sizes.groups - 1) / across + 1;
-    int blocks_k = (sizes.group_k - 1) / tile_k + 1;
-    int blocks_c = (sizes.group_c - 1) / tile_c + 1;
+    int blocks_k = (sizes.group_k - 1) / 2 + 1;
+    int blocks_c = (sizes.group_c - 1) / 2 + 1;
     int s = (int)(item % sizes.s);
     item /= sizes.s;
     int r = (int)(item % sizes.r);
@@ -276,13 +200,10 @@ void bwd_weight_generic(
     item /= blocks_c;
     int k = (int)(item % blocks_k);
     item /= blocks_k;
-    int group = (int)(item % groups);
-    item /= groups;
+    int group = (int)(item % sizes.groups);
+    item /= sizes.groups;
     if (item >= 1)
         return;
-    place_t at = { (int)item, group * across, k * tile_k, c * tile_c, r, s };
-    if (single)
-        tile1x1(dy, x, dw, beta, sizes, at);
-    else
-        tile4x4(dy, x, dw, beta, sizes, at);
+    place_t at = { (int)item, group, k * 2, c * 2, r, s };
+    tile(dy, x, dw, beta, sizes, at);
 }

@@ -1,4 +1,4 @@
-/* Step 5: bwd_weight_generic */
+/* Step 3: bwd_weight_generic */
 
 /*
  * Sums over the elements of a vector, pairwise, in a fixed order.
@@ -365,15 +365,15 @@ typedef struct {
     int part, group, k, c, r, s;
 } place_t;
 
-static void tile1x1(__global const float *dy, __global const float *x,
+static void tile(__global const float *dy, __global const float *x,
     __global float *scratch, sizes_t sizes, place_t at) {
     long first_k = at.group * sizes.group_k;
     long first_c = at.group * sizes.group_c;
     long dy_end = sizes.n * sizes.dy_image;
     long x_end = sizes.n * sizes.x_image;
-    float16 sum[1], total[1];
+    float16 sum[4], total[4];
     #pragma unroll
-    for (int t = 0; t < 1; ++t)
+    for (int t = 0; t < 4; ++t)
         sum[t] = total[t] = 0.0f;
     long rows = (long)sizes.n * sizes.p;
     long row = rows / 8 * at.part + min((long)at.part, rows % 8);
@@ -388,124 +388,32 @@ static void tile1x1(__global const float *dy, __global const float *x,
         long i = n * sizes.dy_image + p * sizes.dy_row + first_k + at.k;
         long j = n * sizes.x_image + h * sizes.x_row + first_c + at.c;
         int w = at.s * sizes.dilation_w - sizes.pad_left;
-        long last_i = i + (sizes.q - 1) * sizes.dy_column + 16;
-        long last_j = j + (sizes.w - 1) * sizes.x_column + 16;
-        if (last_i <= dy_end && last_j <= x_end) {
-            for (int q = 0; q < sizes.q; ++q) {
-                if (w >= 0 && w < sizes.w) {
-                    float16 d[1] = { load_dy16(dy, i) };
-                    float16 v = load_x16(x, j + w * sizes.x_column);
-                    #pragma unroll
-                    for (int t = 0; t < 1; ++t)
-                        sum[t] += d[t] * v;
-                }
-                i += sizes.dy_column;
-                w += sizes.stride_w;
+        for (int q = 0; q < sizes.q; ++q) {
+            if (w >= 0 && w < sizes.w) {
+                float d[16];
+                vstore16(window_dy16(dy, i, dy_end), 0, d);
+                float16 v = window_x16(x, j + w * sizes.x_column, x_end);
+                #pragma unroll
+                for (int t = 0; t < 4; ++t)
+                    sum[t] += d[t] * v;
             }
-        } else {
-            for (int q = 0; q < sizes.q; ++q) {
-                if (w >= 0 && w < sizes.w) {
-                    float16 d[1] = { window_dy16(dy, i, dy_end) };
-                    float16 v = window_x16(x, j + w * sizes.x_column, x_end);
-                    #pragma unroll
-                    for (int t = 0; t < 1; ++t)
-                        sum[t] += d[t] * v;
-                }
-                i += sizes.dy_column;
-                w += sizes.stride_w;
-            }
+            i += sizes.dy_column;
+            w += sizes.stride_w;
         }
         if (++pending == 1) {
             pending = 0;
             #pragma unroll
-            for (int t = 0; t < 1; ++t) {
+            for (int t = 0; t < 4; ++t) {
                 total[t] += sum[t];
                 sum[t] = 0.0f;
             }
         }
     }
     #pragma unroll
-    for (int t = 0; t < 1; ++t)
+    for (int t = 0; t < 4; ++t)
         total[t] += sum[t];
     #pragma unroll
-    for (int t = 0; t < 1; ++t) {
-        int k = at.k + t / 1;
-        int c = at.c + t % 1;
-        long f = (first_k + k) * sizes.w_image + c * sizes.w_channel +
-            at.r * sizes.w_row + at.s * sizes.w_column;
-        f += at.part * (sizes.k * sizes.w_image);
-        if (k < sizes.group_k && c < sizes.group_c) {
-            put_part16(scratch, f, sizes.w_image, sizes.groups - at.group, total[t]);
-        }
-    }
-}
-
-static void tile8x1(__global const float *dy, __global const float *x,
-    __global float *scratch, sizes_t sizes, place_t at) {
-    long first_k = at.group * sizes.group_k;
-    long first_c = at.group * sizes.group_c;
-    long dy_end = sizes.n * sizes.dy_image;
-    long x_end = sizes.n * sizes.x_image;
-    float16 sum[8], total[8];
-    #pragma unroll
-    for (int t = 0; t < 8; ++t)
-        sum[t] = total[t] = 0.0f;
-    long rows = (long)sizes.n * sizes.p;
-    long row = rows / 8 * at.part + min((long)at.part, rows % 8);
-    long last = row + rows / 8 + (at.part < rows % 8);
-    int pending = 0;
-    for (; row < last; ++row) {
-        int n = (int)(row / sizes.p);
-        int p = (int)(row % sizes.p);
-        int h = p * sizes.stride_h + at.r * sizes.dilation_h - sizes.pad_top;
-        if (h < 0 || h >= sizes.h)
-            continue;
-        long i = n * sizes.dy_image + p * sizes.dy_row + first_k + at.k;
-        long j = n * sizes.x_image + h * sizes.x_row + first_c + at.c;
-        int w = at.s * sizes.dilation_w - sizes.pad_left;
-        long last_i = i + (sizes.q - 1) * sizes.dy_column + 16;
-        long last_j = j + (sizes.w - 1) * sizes.x_column + 16;
-        if (last_i <= dy_end && last_j <= x_end) {
-            for (int q = 0; q < sizes.q; ++q) {
-                if (w >= 0 && w < sizes.w) {
-                    float d[16];
-                    vstore16(load_dy16(dy, i), 0, d);
-                    float16 v = load_x16(x, j + w * sizes.x_column);
-                    #pragma unroll
-                    for (int t = 0; t < 8; ++t)
-                        sum[t] += d[t] * v;
-                }
-                i += sizes.dy_column;
-                w += sizes.stride_w;
-            }
-        } else {
-            for (int q = 0; q < sizes.q; ++q) {
-                if (w >= 0 && w < sizes.w) {
-                    float d[16];
-                    vstore16(window_dy16(dy, i, dy_end), 0, d);
-                    float16 v = window_x16(x, j + w * sizes.x_column, x_end);
-                    #pragma unroll
-                    for (int t = 0; t < 8; ++t)
-                        sum[t] += d[t] * v;
-                }
-                i += sizes.dy_column;
-                w += sizes.stride_w;
-            }
-        }
-        if (++pending == 1) {
-            pending = 0;
-            #pragma unroll
-            for (int t = 0; t < 8; ++t) {
-                total[t] += sum[t];
-                sum[t] = 0.0f;
-            }
-        }
-    }
-    #pragma unroll
-    for (int t = 0; t < 8; ++t)
-        total[t] += sum[t];
-    #pragma unroll
-    for (int t = 0; t < 8; ++t) {
+    for (int t = 0; t < 4; ++t) {
         int k = at.k + t / 1;
         int c = at.c + t % 1;
         long f = (first_k + k) * sizes.w_image + c * sizes.w_channel +
@@ -527,13 +435,8 @@ void bwd_weight_generic(
     x += x_offset;
     scratch += scratch_offset;
     long item = (long)get_global_id(0);
-    int single = sizes.group_k == 1 && sizes.group_c == 1;
-    int tile_k = single ? 1 : 8;
-    int tile_c = single ? 1 : 16;
-    int across = single ? 16 : 1;
-    int groups = (sizes.groups - 1) / across + 1;
-    int blocks_k = (sizes.group_k - 1) / tile_k + 1;
-    int blocks_c = (sizes.group_c - 1) / tile_c + 1;
+    int blocks_k = (sizes.group_k - 1) / 4 + 1;
+    int blocks_c = (sizes.group_c - 1) / 16 + 1;
     int s = (int)(item % sizes.s);
     item /= sizes.s;
     int r = (int)(item % sizes.r);
@@ -542,15 +445,12 @@ void bwd_weight_generic(
     item /= blocks_c;
     int k = (int)(item % blocks_k);
     item /= blocks_k;
-    int group = (int)(item % groups);
-    item /= groups;
+    int group = (int)(item % sizes.groups);
+    item /= sizes.groups;
     if (item >= 8)
         return;
-    place_t at = { (int)item, group * across, k * tile_k, c * tile_c, r, s };
-    if (single)
-        tile1x1(dy, x, scratch, sizes, at);
-    else
-        tile8x1(dy, x, scratch, sizes, at);
+    place_t at = { (int)item, group, k * 4, c * 16, r, s };
+    tile(dy, x, scratch, sizes, at);
 }
 
 __kernel

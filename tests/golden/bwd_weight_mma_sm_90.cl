@@ -1,4 +1,4 @@
-/* Step 5: bwd_weight_mma */
+/* Step 3: bwd_weight_mma */
 
 typedef struct {
     long dy_image;

@@ -1,4 +1,4 @@
-/* Step 5: bwd_weight_tile */
+/* Step 3: bwd_weight_tile */
 
 typedef struct {
     long dy_channels;

@@ -1,4 +1,4 @@
-/* Step 1: cast of dy */
+/* Step 1: cast */
 
 /*
  * What rounding did to elements of one tensor: a work-item's own sums, then
@@ -85,42 +85,9 @@ static float fsum16(float16 v)
     return fsum4(eight.lo + eight.hi);
 }
 
-static float read_dy(__global const float *p, long i) {
-    return p[i];
-}
-
-static float round_dy(float v) {
-    int bits = as_int(v) & 0x7fffffff;
-    /* Finite values are clipped at 63.96875. */
-    bits = select(min(bits, (int)(0x427fe000)), bits, bits >= 0x7f800000);
-    float a = as_float(bits) * 0x1p10f;
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
-    float m = as_float(power + 0x06800000);
-    a = (a + m) - m;
-    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
-}
-
 typedef struct {
     int nonzero, zeroed, subnormal, saturated, nan, inf;
 } seen_t;
-
-static void count(seen_t *seen, float before, float after) {
-    int b = as_int(before) & 0x7fffffff;
-    int a = as_int(after) & 0x7fffffff;
-    int is_nan = b > 0x7f800000;
-    int is_inf = b == 0x7f800000;
-    int nonzero = (b > 0) & (b <= 0x7f800000);
-    int zeroed = nonzero & (a == 0);
-    int subnormal = (a > 0) & (a < 0x38800000);
-    int saturated = (b > 0x427fe000) & (b < 0x7f800000);
-    seen->nonzero += nonzero;
-    seen->zeroed += zeroed;
-    seen->subnormal += subnormal;
-    seen->saturated += saturated;
-    seen->nan += is_nan;
-    seen->inf += is_inf;
-}
 
 static void fold(counts_t *tally, const seen_t *seen) {
     tally->nonzero += (uint)isum(seen->nonzero);
@@ -131,52 +98,9 @@ static void fold(counts_t *tally, const seen_t *seen) {
     tally->inf += (uint)isum(seen->inf);
 }
 
-static float cast(__global const float *in, __global half *out, long i,
-    int counting, seen_t *seen) {
-    float before = read_dy(in, i);
-    float after = round_dy(before);
-    if (counting)
-        count(seen, before, after);
-    vstore_half(after, i, out);
-    return before;
-}
-
-static float16 read_dy16(__global const float *p, long i) {
-    return vload16(0, p + i);
-}
-
-static float16 round_dy16(float16 v) {
-    int16 bits = as_int16(v) & 0x7fffffff;
-    /* Finite values are clipped at 63.96875. */
-    bits = select(min(bits, (int16)(0x427fe000)), bits, bits >= 0x7f800000);
-    float16 a = as_float16(bits) * 0x1p10f;
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int16 power = clamp(as_int16(a) & 0x7f800000, (int16)(0x38800000), (int16)(0x47000000));
-    float16 m = as_float16(power + 0x06800000);
-    a = (a + m) - m;
-    return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
-}
-
 typedef struct {
     int16 nonzero, zeroed, subnormal, saturated, nan, inf;
 } seen16_t;
-
-static void count16(seen16_t *seen, float16 before, float16 after) {
-    int16 b = as_int16(before) & 0x7fffffff;
-    int16 a = as_int16(after) & 0x7fffffff;
-    int16 is_nan = b > 0x7f800000;
-    int16 is_inf = b == 0x7f800000;
-    int16 nonzero = (b > 0) & (b <= 0x7f800000);
-    int16 zeroed = nonzero & (a == 0);
-    int16 subnormal = (a > 0) & (a < 0x38800000);
-    int16 saturated = (b > 0x427fe000) & (b < 0x7f800000);
-    seen->nonzero -= nonzero;
-    seen->zeroed -= zeroed;
-    seen->subnormal -= subnormal;
-    seen->saturated -= saturated;
-    seen->nan -= is_nan;
-    seen->inf -= is_inf;
-}
 
 static void fold16(counts_t *tally, const seen16_t *seen) {
     tally->nonzero += (uint)isum16(seen->nonzero);
@@ -185,16 +109,6 @@ static void fold16(counts_t *tally, const seen16_t *seen) {
     tally->saturated += (uint)isum16(seen->saturated);
     tally->nan += (uint)isum16(seen->nan);
     tally->inf += (uint)isum16(seen->inf);
-}
-
-static float16 cast16(__global const float *in, __global half *out, long i,
-    int counting, seen16_t *seen) {
-    float16 before = read_dy16(in, i);
-    float16 after = round_dy16(before);
-    if (counting)
-        count16(seen, before, after);
-    vstore_half16(after, 0, out + i);
-    return before;
 }
 
 typedef struct {
@@ -230,20 +144,223 @@ typedef struct {
     int group_k;
 } sizes_t;
 
-static float cast_range(__global const float *in, __global half *out,
+static float read_x(__global const float *p, long i) {
+    return p[i];
+}
+
+static float round_x(float v) {
+    int bits = as_int(v) & 0x7fffffff;
+    /* Finite values are clipped at 65504. */
+    bits = select(min(bits, (int)(0x477fe000)), bits, bits >= 0x7f800000);
+    float a = as_float(bits);
+    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
+    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
+    float m = as_float(power + 0x06800000);
+    a = (a + m) - m;
+    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
+}
+
+static void see_x(seen_t *seen, float before, float after) {
+    int b = as_int(before) & 0x7fffffff;
+    int a = as_int(after) & 0x7fffffff;
+    int is_nan = b > 0x7f800000;
+    int is_inf = b == 0x7f800000;
+    int nonzero = (b > 0) & (b <= 0x7f800000);
+    int zeroed = nonzero & (a == 0);
+    int subnormal = (a > 0) & (a < 0x38800000);
+    int saturated = (b > 0x477fe000) & (b < 0x7f800000);
+    seen->nonzero += nonzero;
+    seen->zeroed += zeroed;
+    seen->subnormal += subnormal;
+    seen->saturated += saturated;
+    seen->nan += is_nan;
+    seen->inf += is_inf;
+}
+
+static float cast_x(__global const float *in, long i,
+    int counting, seen_t *seen) {
+    float before = read_x(in, i);
+    float after = round_x(before);
+    if (counting)
+        see_x(seen, before, after);
+    return before;
+}
+
+static float16 read_x16(__global const float *p, long i) {
+    return vload16(0, p + i);
+}
+
+static float16 round_x16(float16 v) {
+    int16 bits = as_int16(v) & 0x7fffffff;
+    /* Finite values are clipped at 65504. */
+    bits = select(min(bits, (int16)(0x477fe000)), bits, bits >= 0x7f800000);
+    float16 a = as_float16(bits);
+    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
+    int16 power = clamp(as_int16(a) & 0x7f800000, (int16)(0x38800000), (int16)(0x47000000));
+    float16 m = as_float16(power + 0x06800000);
+    a = (a + m) - m;
+    return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
+}
+
+static void see_x16(seen16_t *seen, float16 before, float16 after) {
+    int16 b = as_int16(before) & 0x7fffffff;
+    int16 a = as_int16(after) & 0x7fffffff;
+    int16 is_nan = b > 0x7f800000;
+    int16 is_inf = b == 0x7f800000;
+    int16 nonzero = (b > 0) & (b <= 0x7f800000);
+    int16 zeroed = nonzero & (a == 0);
+    int16 subnormal = (a > 0) & (a < 0x38800000);
+    int16 saturated = (b > 0x477fe000) & (b < 0x7f800000);
+    seen->nonzero -= nonzero;
+    seen->zeroed -= zeroed;
+    seen->subnormal -= subnormal;
+    seen->saturated -= saturated;
+    seen->nan -= is_nan;
+    seen->inf -= is_inf;
+}
+
+static float16 cast_x16(__global const float *in, long i,
+    int counting, seen16_t *seen) {
+    float16 before = read_x16(in, i);
+    float16 after = round_x16(before);
+    if (counting)
+        see_x16(seen, before, after);
+    return before;
+}
+
+static float cast_x_range(__global const float *in,
     long begin, long end, int counting, counts_t *tally) {
     long i = begin + get_local_id(0) * 16;
     seen16_t seen16 = { 0 };
     float16 sum16 = 0.0f;
     for (; i + 15 < end; i += 1 * 16)
-        sum16 += cast16(in, out, i, counting, &seen16);
+        sum16 += cast_x16(in, i, counting, &seen16);
     if (counting)
         fold16(tally, &seen16);
     i = begin + (end - begin) / 16 * 16 + get_local_id(0);
     seen_t seen = { 0 };
     float sum = 0.0f;
     for (; i + 0 < end; i += 1 * 1)
-        sum += cast(in, out, i, counting, &seen);
+        sum += cast_x(in, i, counting, &seen);
+    if (counting)
+        fold(tally, &seen);
+    return fsum16(sum16) + sum;
+}
+
+__kernel
+void cast_flat(
+    __global const float *x, long x_offset,
+    __global uint *x_counts, long x_counts_offset,
+    long elements) {
+    x += x_offset;
+    if (x_counts)
+        x_counts += x_counts_offset;
+    int counting = x_counts != 0;
+    counts_t tally = { 0 };
+    long begin = (long)get_group_id(0) * 16384;
+    long end = min(begin + 16384, elements);
+    cast_x_range(x, begin, end, counting, &tally);
+    counts_flush(x_counts, &tally);
+}
+
+static float read_dy(__global const float *p, long i) {
+    return p[i];
+}
+
+static float round_dy(float v) {
+    int bits = as_int(v) & 0x7fffffff;
+    /* Finite values are clipped at 63.96875. */
+    bits = select(min(bits, (int)(0x427fe000)), bits, bits >= 0x7f800000);
+    float a = as_float(bits) * 0x1p10f;
+    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
+    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
+    float m = as_float(power + 0x06800000);
+    a = (a + m) - m;
+    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
+}
+
+static void see_dy(seen_t *seen, float before, float after) {
+    int b = as_int(before) & 0x7fffffff;
+    int a = as_int(after) & 0x7fffffff;
+    int is_nan = b > 0x7f800000;
+    int is_inf = b == 0x7f800000;
+    int nonzero = (b > 0) & (b <= 0x7f800000);
+    int zeroed = nonzero & (a == 0);
+    int subnormal = (a > 0) & (a < 0x38800000);
+    int saturated = (b > 0x427fe000) & (b < 0x7f800000);
+    seen->nonzero += nonzero;
+    seen->zeroed += zeroed;
+    seen->subnormal += subnormal;
+    seen->saturated += saturated;
+    seen->nan += is_nan;
+    seen->inf += is_inf;
+}
+
+static float cast_dy(__global const float *in, long i,
+    int counting, seen_t *seen) {
+    float before = read_dy(in, i);
+    float after = round_dy(before);
+    if (counting)
+        see_dy(seen, before, after);
+    return before;
+}
+
+static float16 read_dy16(__global const float *p, long i) {
+    return vload16(0, p + i);
+}
+
+static float16 round_dy16(float16 v) {
+    int16 bits = as_int16(v) & 0x7fffffff;
+    /* Finite values are clipped at 63.96875. */
+    bits = select(min(bits, (int16)(0x427fe000)), bits, bits >= 0x7f800000);
+    float16 a = as_float16(bits) * 0x1p10f;
+    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
+    int16 power = clamp(as_int16(a) & 0x7f800000, (int16)(0x38800000), (int16)(0x47000000));
+    float16 m = as_float16(power + 0x06800000);
+    a = (a + m) - m;
+    return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
+}
+
+static void see_dy16(seen16_t *seen, float16 before, float16 after) {
+    int16 b = as_int16(before) & 0x7fffffff;
+    int16 a = as_int16(after) & 0x7fffffff;
+    int16 is_nan = b > 0x7f800000;
+    int16 is_inf = b == 0x7f800000;
+    int16 nonzero = (b > 0) & (b <= 0x7f800000);
+    int16 zeroed = nonzero & (a == 0);
+    int16 subnormal = (a > 0) & (a < 0x38800000);
+    int16 saturated = (b > 0x427fe000) & (b < 0x7f800000);
+    seen->nonzero -= nonzero;
+    seen->zeroed -= zeroed;
+    seen->subnormal -= subnormal;
+    seen->saturated -= saturated;
+    seen->nan -= is_nan;
+    seen->inf -= is_inf;
+}
+
+static float16 cast_dy16(__global const float *in, long i,
+    int counting, seen16_t *seen) {
+    float16 before = read_dy16(in, i);
+    float16 after = round_dy16(before);
+    if (counting)
+        see_dy16(seen, before, after);
+    return before;
+}
+
+static float cast_dy_range(__global const float *in,
+    long begin, long end, int counting, counts_t *tally) {
+    long i = begin + get_local_id(0) * 16;
+    seen16_t seen16 = { 0 };
+    float16 sum16 = 0.0f;
+    for (; i + 15 < end; i += 1 * 16)
+        sum16 += cast_dy16(in, i, counting, &seen16);
+    if (counting)
+        fold16(tally, &seen16);
+    i = begin + (end - begin) / 16 * 16 + get_local_id(0);
+    seen_t seen = { 0 };
+    float sum = 0.0f;
+    for (; i + 0 < end; i += 1 * 1)
+        sum += cast_dy(in, i, counting, &seen);
     if (counting)
         fold(tally, &seen);
     return fsum16(sum16) + sum;
@@ -252,12 +369,10 @@ static float cast_range(__global const float *in, __global half *out,
 __kernel
 void cast_planes(
     __global const float *dy, long dy_offset,
-    __global half *dy_copy, long dy_copy_offset,
     __global uint *dy_counts, long dy_counts_offset,
     __global float *scratch, long scratch_offset,
     sizes_t sizes) {
     dy += dy_offset;
-    dy_copy += dy_copy_offset;
     if (dy_counts)
         dy_counts += dy_counts_offset;
     scratch += scratch_offset;
@@ -272,7 +387,7 @@ void cast_planes(
     for (; unit < last; ++unit) {
         long begin = unit / parts * plane + unit % parts * 16384;
         long end = min(begin + 16384, (unit / parts + 1) * plane);
-        float sum = cast_range(dy, dy_copy, begin, end, counting, &tally);
+        float sum = cast_dy_range(dy, begin, end, counting, &tally);
         scratch[unit] = sum;
     }
     counts_flush(dy_counts, &tally);
@@ -309,470 +424,4 @@ void cast_bias(
         total += sum;
     }
     store_db(db, k, total, beta);
-}
-/* Step 2: cast of x */
-
-/*
- * What rounding did to elements of one tensor: a work-item's own sums, then
- * added to the report. Fields as in clconv_counts.
- *
- * SPDX-License-Identifier: Apache-2.0
- */
-typedef struct {
-    uint nonzero, zeroed, subnormal, saturated, nan, inf;
-} counts_t;
-
-/* Adds to a 64-bit count, two uints, low first. */
-static void counts_add(volatile __global uint *count, uint amount)
-{
-    if (amount == 0)
-        return;
-    uint old = atomic_add(count, amount);
-    if (old + amount < old)
-        atomic_inc(count + 1);
-}
-
-/* No report, no work. */
-static void counts_flush(volatile __global uint *counts, counts_t *tally)
-{
-    if (!counts)
-        return;
-    counts_add(counts, tally->nonzero);
-    counts_add(counts + 2, tally->zeroed);
-    counts_add(counts + 4, tally->subnormal);
-    counts_add(counts + 6, tally->saturated);
-    counts_add(counts + 8, tally->nan);
-    counts_add(counts + 10, tally->inf);
-}
-
-/* Classes of an element as five-bit fields, so that one sum over a vector of
- * up to 16 elements counts all six: nonzero, zeroed, subnormal, saturated,
- * nan, inf from the lowest. */
-static void counts_take(counts_t *tally, int classes)
-{
-    tally->nonzero += classes & 31;
-    tally->zeroed += classes >> 5 & 31;
-    tally->subnormal += classes >> 10 & 31;
-    tally->saturated += classes >> 15 & 31;
-    tally->nan += classes >> 20 & 31;
-    tally->inf += classes >> 25 & 31;
-}
-
-/*
- * Sums over the elements of a vector, pairwise, in a fixed order.
- *
- * SPDX-License-Identifier: Apache-2.0
- */
-static int isum(int v)
-{
-    return v;
-}
-
-static int isum4(int4 v)
-{
-    int2 two = v.lo + v.hi;
-    return two.lo + two.hi;
-}
-
-static int isum16(int16 v)
-{
-    int8 eight = v.lo + v.hi;
-    return isum4(eight.lo + eight.hi);
-}
-
-static float fsum(float v)
-{
-    return v;
-}
-
-static float fsum4(float4 v)
-{
-    float2 two = v.lo + v.hi;
-    return two.lo + two.hi;
-}
-
-static float fsum16(float16 v)
-{
-    float8 eight = v.lo + v.hi;
-    return fsum4(eight.lo + eight.hi);
-}
-
-static float read_x(__global const float *p, long i) {
-    return p[i];
-}
-
-static float round_x(float v) {
-    int bits = as_int(v) & 0x7fffffff;
-    /* Finite values are clipped at 65504. */
-    bits = select(min(bits, (int)(0x477fe000)), bits, bits >= 0x7f800000);
-    float a = as_float(bits);
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
-    float m = as_float(power + 0x06800000);
-    a = (a + m) - m;
-    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
-}
-
-typedef struct {
-    int nonzero, zeroed, subnormal, saturated, nan, inf;
-} seen_t;
-
-static void count(seen_t *seen, float before, float after) {
-    int b = as_int(before) & 0x7fffffff;
-    int a = as_int(after) & 0x7fffffff;
-    int is_nan = b > 0x7f800000;
-    int is_inf = b == 0x7f800000;
-    int nonzero = (b > 0) & (b <= 0x7f800000);
-    int zeroed = nonzero & (a == 0);
-    int subnormal = (a > 0) & (a < 0x38800000);
-    int saturated = (b > 0x477fe000) & (b < 0x7f800000);
-    seen->nonzero += nonzero;
-    seen->zeroed += zeroed;
-    seen->subnormal += subnormal;
-    seen->saturated += saturated;
-    seen->nan += is_nan;
-    seen->inf += is_inf;
-}
-
-static void fold(counts_t *tally, const seen_t *seen) {
-    tally->nonzero += (uint)isum(seen->nonzero);
-    tally->zeroed += (uint)isum(seen->zeroed);
-    tally->subnormal += (uint)isum(seen->subnormal);
-    tally->saturated += (uint)isum(seen->saturated);
-    tally->nan += (uint)isum(seen->nan);
-    tally->inf += (uint)isum(seen->inf);
-}
-
-static float cast(__global const float *in, __global half *out, long i,
-    int counting, seen_t *seen) {
-    float before = read_x(in, i);
-    float after = round_x(before);
-    if (counting)
-        count(seen, before, after);
-    vstore_half(after, i, out);
-    return before;
-}
-
-static float16 read_x16(__global const float *p, long i) {
-    return vload16(0, p + i);
-}
-
-static float16 round_x16(float16 v) {
-    int16 bits = as_int16(v) & 0x7fffffff;
-    /* Finite values are clipped at 65504. */
-    bits = select(min(bits, (int16)(0x477fe000)), bits, bits >= 0x7f800000);
-    float16 a = as_float16(bits);
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int16 power = clamp(as_int16(a) & 0x7f800000, (int16)(0x38800000), (int16)(0x47000000));
-    float16 m = as_float16(power + 0x06800000);
-    a = (a + m) - m;
-    return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
-}
-
-typedef struct {
-    int16 nonzero, zeroed, subnormal, saturated, nan, inf;
-} seen16_t;
-
-static void count16(seen16_t *seen, float16 before, float16 after) {
-    int16 b = as_int16(before) & 0x7fffffff;
-    int16 a = as_int16(after) & 0x7fffffff;
-    int16 is_nan = b > 0x7f800000;
-    int16 is_inf = b == 0x7f800000;
-    int16 nonzero = (b > 0) & (b <= 0x7f800000);
-    int16 zeroed = nonzero & (a == 0);
-    int16 subnormal = (a > 0) & (a < 0x38800000);
-    int16 saturated = (b > 0x477fe000) & (b < 0x7f800000);
-    seen->nonzero -= nonzero;
-    seen->zeroed -= zeroed;
-    seen->subnormal -= subnormal;
-    seen->saturated -= saturated;
-    seen->nan -= is_nan;
-    seen->inf -= is_inf;
-}
-
-static void fold16(counts_t *tally, const seen16_t *seen) {
-    tally->nonzero += (uint)isum16(seen->nonzero);
-    tally->zeroed += (uint)isum16(seen->zeroed);
-    tally->subnormal += (uint)isum16(seen->subnormal);
-    tally->saturated += (uint)isum16(seen->saturated);
-    tally->nan += (uint)isum16(seen->nan);
-    tally->inf += (uint)isum16(seen->inf);
-}
-
-static float16 cast16(__global const float *in, __global half *out, long i,
-    int counting, seen16_t *seen) {
-    float16 before = read_x16(in, i);
-    float16 after = round_x16(before);
-    if (counting)
-        count16(seen, before, after);
-    vstore_half16(after, 0, out + i);
-    return before;
-}
-
-static float cast_range(__global const float *in, __global half *out,
-    long begin, long end, int counting, counts_t *tally) {
-    long i = begin + get_local_id(0) * 16;
-    seen16_t seen16 = { 0 };
-    float16 sum16 = 0.0f;
-    for (; i + 15 < end; i += 1 * 16)
-        sum16 += cast16(in, out, i, counting, &seen16);
-    if (counting)
-        fold16(tally, &seen16);
-    i = begin + (end - begin) / 16 * 16 + get_local_id(0);
-    seen_t seen = { 0 };
-    float sum = 0.0f;
-    for (; i + 0 < end; i += 1 * 1)
-        sum += cast(in, out, i, counting, &seen);
-    if (counting)
-        fold(tally, &seen);
-    return fsum16(sum16) + sum;
-}
-
-__kernel
-void cast_flat(
-    __global const float *x, long x_offset,
-    __global half *x_copy, long x_copy_offset,
-    __global uint *x_counts, long x_counts_offset,
-    long elements) {
-    x += x_offset;
-    x_copy += x_copy_offset;
-    if (x_counts)
-        x_counts += x_counts_offset;
-    int counting = x_counts != 0;
-    counts_t tally = { 0 };
-    long begin = (long)get_group_id(0) * 16384;
-    long end = min(begin + 16384, elements);
-    cast_range(x, x_copy, begin, end, counting, &tally);
-    counts_flush(x_counts, &tally);
-}
-/* Step 3: cast of w */
-
-/*
- * What rounding did to elements of one tensor: a work-item's own sums, then
- * added to the report. Fields as in clconv_counts.
- *
- * SPDX-License-Identifier: Apache-2.0
- */
-typedef struct {
-    uint nonzero, zeroed, subnormal, saturated, nan, inf;
-} counts_t;
-
-/* Adds to a 64-bit count, two uints, low first. */
-static void counts_add(volatile __global uint *count, uint amount)
-{
-    if (amount == 0)
-        return;
-    uint old = atomic_add(count, amount);
-    if (old + amount < old)
-        atomic_inc(count + 1);
-}
-
-/* No report, no work. */
-static void counts_flush(volatile __global uint *counts, counts_t *tally)
-{
-    if (!counts)
-        return;
-    counts_add(counts, tally->nonzero);
-    counts_add(counts + 2, tally->zeroed);
-    counts_add(counts + 4, tally->subnormal);
-    counts_add(counts + 6, tally->saturated);
-    counts_add(counts + 8, tally->nan);
-    counts_add(counts + 10, tally->inf);
-}
-
-/* Classes of an element as five-bit fields, so that one sum over a vector of
- * up to 16 elements counts all six: nonzero, zeroed, subnormal, saturated,
- * nan, inf from the lowest. */
-static void counts_take(counts_t *tally, int classes)
-{
-    tally->nonzero += classes & 31;
-    tally->zeroed += classes >> 5 & 31;
-    tally->subnormal += classes >> 10 & 31;
-    tally->saturated += classes >> 15 & 31;
-    tally->nan += classes >> 20 & 31;
-    tally->inf += classes >> 25 & 31;
-}
-
-/*
- * Sums over the elements of a vector, pairwise, in a fixed order.
- *
- * SPDX-License-Identifier: Apache-2.0
- */
-static int isum(int v)
-{
-    return v;
-}
-
-static int isum4(int4 v)
-{
-    int2 two = v.lo + v.hi;
-    return two.lo + two.hi;
-}
-
-static int isum16(int16 v)
-{
-    int8 eight = v.lo + v.hi;
-    return isum4(eight.lo + eight.hi);
-}
-
-static float fsum(float v)
-{
-    return v;
-}
-
-static float fsum4(float4 v)
-{
-    float2 two = v.lo + v.hi;
-    return two.lo + two.hi;
-}
-
-static float fsum16(float16 v)
-{
-    float8 eight = v.lo + v.hi;
-    return fsum4(eight.lo + eight.hi);
-}
-
-static float read_x(__global const float *p, long i) {
-    return p[i];
-}
-
-static float round_x(float v) {
-    int bits = as_int(v) & 0x7fffffff;
-    /* Finite values are clipped at 65504. */
-    bits = select(min(bits, (int)(0x477fe000)), bits, bits >= 0x7f800000);
-    float a = as_float(bits);
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
-    float m = as_float(power + 0x06800000);
-    a = (a + m) - m;
-    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
-}
-
-typedef struct {
-    int nonzero, zeroed, subnormal, saturated, nan, inf;
-} seen_t;
-
-static void count(seen_t *seen, float before, float after) {
-    int b = as_int(before) & 0x7fffffff;
-    int a = as_int(after) & 0x7fffffff;
-    int is_nan = b > 0x7f800000;
-    int is_inf = b == 0x7f800000;
-    int nonzero = (b > 0) & (b <= 0x7f800000);
-    int zeroed = nonzero & (a == 0);
-    int subnormal = (a > 0) & (a < 0x38800000);
-    int saturated = (b > 0x477fe000) & (b < 0x7f800000);
-    seen->nonzero += nonzero;
-    seen->zeroed += zeroed;
-    seen->subnormal += subnormal;
-    seen->saturated += saturated;
-    seen->nan += is_nan;
-    seen->inf += is_inf;
-}
-
-static void fold(counts_t *tally, const seen_t *seen) {
-    tally->nonzero += (uint)isum(seen->nonzero);
-    tally->zeroed += (uint)isum(seen->zeroed);
-    tally->subnormal += (uint)isum(seen->subnormal);
-    tally->saturated += (uint)isum(seen->saturated);
-    tally->nan += (uint)isum(seen->nan);
-    tally->inf += (uint)isum(seen->inf);
-}
-
-static float cast(__global const float *in, long i,
-    int counting, seen_t *seen) {
-    float before = read_x(in, i);
-    float after = round_x(before);
-    if (counting)
-        count(seen, before, after);
-    return before;
-}
-
-static float16 read_x16(__global const float *p, long i) {
-    return vload16(0, p + i);
-}
-
-static float16 round_x16(float16 v) {
-    int16 bits = as_int16(v) & 0x7fffffff;
-    /* Finite values are clipped at 65504. */
-    bits = select(min(bits, (int16)(0x477fe000)), bits, bits >= 0x7f800000);
-    float16 a = as_float16(bits);
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int16 power = clamp(as_int16(a) & 0x7f800000, (int16)(0x38800000), (int16)(0x47000000));
-    float16 m = as_float16(power + 0x06800000);
-    a = (a + m) - m;
-    return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
-}
-
-typedef struct {
-    int16 nonzero, zeroed, subnormal, saturated, nan, inf;
-} seen16_t;
-
-static void count16(seen16_t *seen, float16 before, float16 after) {
-    int16 b = as_int16(before) & 0x7fffffff;
-    int16 a = as_int16(after) & 0x7fffffff;
-    int16 is_nan = b > 0x7f800000;
-    int16 is_inf = b == 0x7f800000;
-    int16 nonzero = (b > 0) & (b <= 0x7f800000);
-    int16 zeroed = nonzero & (a == 0);
-    int16 subnormal = (a > 0) & (a < 0x38800000);
-    int16 saturated = (b > 0x477fe000) & (b < 0x7f800000);
-    seen->nonzero -= nonzero;
-    seen->zeroed -= zeroed;
-    seen->subnormal -= subnormal;
-    seen->saturated -= saturated;
-    seen->nan -= is_nan;
-    seen->inf -= is_inf;
-}
-
-static void fold16(counts_t *tally, const seen16_t *seen) {
-    tally->nonzero += (uint)isum16(seen->nonzero);
-    tally->zeroed += (uint)isum16(seen->zeroed);
-    tally->subnormal += (uint)isum16(seen->subnormal);
-    tally->saturated += (uint)isum16(seen->saturated);
-    tally->nan += (uint)isum16(seen->nan);
-    tally->inf += (uint)isum16(seen->inf);
-}
-
-static float16 cast16(__global const float *in, long i,
-    int counting, seen16_t *seen) {
-    float16 before = read_x16(in, i);
-    float16 after = round_x16(before);
-    if (counting)
-        count16(seen, before, after);
-    return before;
-}
-
-static float cast_range(__global const float *in,
-    long begin, long end, int counting, counts_t *tally) {
-    long i = begin + get_local_id(0) * 16;
-    seen16_t seen16 = { 0 };
-    float16 sum16 = 0.0f;
-    for (; i + 15 < end; i += 1 * 16)
-        sum16 += cast16(in, i, counting, &seen16);
-    if (counting)
-        fold16(tally, &seen16);
-    i = begin + (end - begin) / 16 * 16 + get_local_id(0);
-    seen_t seen = { 0 };
-    float sum = 0.0f;
-    for (; i + 0 < end; i += 1 * 1)
-        sum += cast(in, i, counting, &seen);
-    if (counting)
-        fold(tally, &seen);
-    return fsum16(sum16) + sum;
-}
-
-__kernel
-void cast_flat(
-    __global const float *x, long x_offset,
-    __global uint *x_counts, long x_counts_offset,
-    long elements) {
-    x += x_offset;
-    if (x_counts)
-        x_counts += x_counts_offset;
-    int counting = x_counts != 0;
-    counts_t tally = { 0 };
-    long begin = (long)get_group_id(0) * 16384;
-    long end = min(begin + 16384, elements);
-    cast_range(x, begin, end, counting, &tally);
-    counts_flush(x_counts, &tally);
 }

@@ -75,11 +75,13 @@ static void each_task(use *u, void (*check)(use *u))
         check(u);
         return;
     }
-    for (int tensor = CLCONV_DY; tensor <= CLCONV_W; ++tensor)
-        for (int variant = 0; variant < 4; ++variant) {
-            t->tensor = (clconv_tensor)tensor;
-            t->copies = granted(t, variant & 1 ? CLCONV_BIT(tensor) : 0);
-            t->bias = (variant & 2) && tensor == CLCONV_DY;
+    for (unsigned reads = 1; reads < 8; reads += 2)
+        for (unsigned copies = 0; copies < 8; ++copies) {
+            t->reads = reads;
+            t->copies = granted(t, copies & reads);
+            t->bias = false;
+            check(u);
+            t->bias = true;
             check(u);
         }
 }

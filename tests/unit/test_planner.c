@@ -89,13 +89,14 @@ Test(planner, plans_only_what_is_asked_for)
     cr_assert_eq(choose(DENSE, "gpu", CLCONV_OP_DB, SIZE_MAX, NULL, &steps),
                  CLCONV_OK);
     cr_assert_eq(steps.count, 1);
-    cr_assert(steps.step[0].bias && steps.step[0].tensor == CLCONV_DY);
+    cr_assert(steps.step[0].bias);
+    cr_assert_eq(steps.step[0].reads, CLCONV_BIT(CLCONV_DY));
     cr_assert_eq(choose(DENSE, "gpu", CLCONV_OP_DW, SIZE_MAX, NULL, &steps),
                  CLCONV_OK);
     for (int i = 0; i < steps.count; ++i) {
         cr_assert_neq(steps.step[i].kernel->role, CLCONV_ROLE_BWD_DATA);
         cr_assert_not(steps.step[i].bias);
-        cr_assert_neq(steps.step[i].tensor, CLCONV_W);
+        cr_assert_not(steps.step[i].reads & CLCONV_BIT(CLCONV_W));
     }
 }
 
