@@ -31,3 +31,16 @@ if(CLCONV_BUILD_TESTS)
     clconv_need(CRITERION_LIBRARY "Criterion (or set CLCONV_BUILD_TESTS=OFF)"
         libcriterion-dev)
 endif()
+
+# What clconv-bench compares with: one that is missing is a column fewer.
+if(CLCONV_BUILD_BENCH OR CLCONV_BUILD_TESTS)
+    find_path(CLBLAST_INCLUDE_DIR clblast_c.h)
+    find_library(CLBLAST_LIBRARY clblast)
+    find_path(ONEDNN_INCLUDE_DIR oneapi/dnnl/dnnl.h)
+    find_library(ONEDNN_LIBRARY dnnl)
+    if(ONEDNN_INCLUDE_DIR)
+        file(STRINGS ${ONEDNN_INCLUDE_DIR}/oneapi/dnnl/dnnl_version.h
+            onednn_major REGEX "define DNNL_VERSION_MAJOR")
+        string(REGEX REPLACE "[^0-9]" "" onednn_major "${onednn_major}")
+    endif()
+endif()
