@@ -219,8 +219,8 @@ static void print_head(const bench_options *o, const char *device)
     printf("\nms from clCreateContext() to the first result, medians of %lld "
            "new processes\n\n",
            (long long)o->repeats);
-    printf("%-16s%36s%36s\n", "", "empty caches", "full caches");
-    printf("%-16s", "");
+    printf("%-24s%36s%36s\n", "", "empty caches", "full caches");
+    printf("%-24s", "");
     for (int i = 0; i < STATES; ++i)
         printf("%9s%9s%9s%9s", "context", "plan", "call", "total");
     putchar('\n');
@@ -231,7 +231,7 @@ static void print_table(const bench_options *o, const char *device,
 {
     print_head(o, device);
     for (int k = 0; k < STARTUP_KINDS; ++k) {
-        printf("%-16s", startup_kinds[k].title);
+        printf("%-24s", startup_kinds[k].title);
         print_state(&m[k][COLD]);
         print_state(&m[k][WARM]);
         putchar('\n');

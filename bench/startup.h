@@ -1,7 +1,8 @@
 /*
  * How long a new process takes to its first result, once with empty caches of
  * compiled programs and once with full ones: an empty OpenCL program, and the
- * library with generic kernels and with its default plan.
+ * library with generic kernels and with its default plan, under both policies
+ * of its cache.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,12 +20,13 @@ typedef struct startup_times {
 
 /* What is started, by the name that a child is given. */
 typedef struct startup_kind {
-    const char *name;  /* "empty", "generic", "default" */
+    const char *name;  /* "empty", "generic", "default" ... */
     const char *title; /* for the table */
     const char *plan;  /* NULL: --plan, or the library's choice */
+    clconv_cache_policy cache_policy;
 } startup_kind;
 
-#define STARTUP_KINDS 3
+#define STARTUP_KINDS 5
 extern const startup_kind startup_kinds[STARTUP_KINDS];
 
 /* Starts the processes; self is this program's argv[0]. Returns the exit

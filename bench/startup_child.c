@@ -14,10 +14,14 @@
 #include "message.h"
 #include "shape.h"
 
+static const char generic_plan[] = "bwd_data_generic;bwd_weight_generic";
+
 const startup_kind startup_kinds[STARTUP_KINDS] = {
-    {"empty", "empty program", NULL},
-    {"generic", "generic plan", "bwd_data_generic;bwd_weight_generic"},
-    {"default", "default plan", NULL},
+    {"empty", "empty program", NULL, CLCONV_CACHE_CHEAP},
+    {"generic", "generic plan", generic_plan, CLCONV_CACHE_CHEAP},
+    {"generic-all", "generic plan, CACHE_ALL", generic_plan, CLCONV_CACHE_ALL},
+    {"default", "default plan", NULL, CLCONV_CACHE_CHEAP},
+    {"default-all", "default plan, CACHE_ALL", NULL, CLCONV_CACHE_ALL},
 };
 
 enum { X, W, DY, DW, DB, DX, TENSORS };
@@ -154,20 +158,35 @@ static bool succeeded(clconv_status status)
     return status == CLCONV_OK;
 }
 
+static const startup_kind *find_kind(const char *name)
+{
+    for (int i = 0; i < STARTUP_KINDS; ++i) {
+        if (strcmp(startup_kinds[i].name, name) == 0)
+            return &startup_kinds[i];
+    }
+    message_error("--startup-child does not know \"%s\"", name);
+    return NULL;
+}
+
+/* --plan is the kind's own plan, if it has one. */
 static bool time_library(const host *h, const bench_options *o,
-                         const char *plan_text, const buffers *b,
+                         const startup_kind *kind, const buffers *b,
                          startup_times *out)
 {
     clconv_backward_args args = arguments(b, o->ops);
     clconv_context *context = NULL;
     clconv_plan *plan = NULL;
+    clconv_context_options cache;
     clconv_plan_options options;
     double at[4] = {clock_seconds()};
     bool ok;
 
+    clconv_context_options_init(&cache);
+    cache.cache_policy = kind->cache_policy;
     clconv_plan_options_init(&options);
-    options.plan = plan_text;
-    ok = succeeded(clconv_context_create(h->context, h->device, NULL, &context));
+    options.plan = o->plan;
+    ok = succeeded(
+        clconv_context_create(h->context, h->device, &cache, &context));
     at[1] = clock_seconds();
     ok = ok && succeeded(clconv_plan_create(context, &o->problems.items[0].desc,
                                             o->ops, &options, &plan));
@@ -187,15 +206,16 @@ static bool time_library(const host *h, const bench_options *o,
 
 static bool time_kind(const host *h, const bench_options *o, startup_times *out)
 {
+    const startup_kind *kind = find_kind(o->startup_kind);
     buffers b;
     bool ok = false;
 
-    if (!buffers_new(h, &o->problems.items[0].desc, &b))
+    if (!kind || !buffers_new(h, &o->problems.items[0].desc, &b))
         return false;
-    if (strcmp(o->startup_kind, startup_kinds[0].name) == 0)
+    if (kind == &startup_kinds[0])
         ok = time_empty(h, b.mem[X], out);
     else
-        ok = time_library(h, o, o->plan, &b, out);
+        ok = time_library(h, o, kind, &b, out);
     buffers_free(&b);
     return ok;
 }

@@ -2,14 +2,15 @@
  * dW on a CPU: for one tap, tile_k by tile_c sums of 16 lanes stay in
  * registers while positions run past them.
  *
- *     pack_dy, pack_x   dY and X -> planes [k][n] and [c][n], see tile_pack.h
- *     main   a work-item: one k_block, one c_block, one of split_k shares of
- *            the segments
+ *     pack_dy, pack_x   dY and X -> planes [k][n] and [phase][c][n], see
+ *            tile_pack.h
+ *     main   a work-item: one group, one k_block, one c_block, one block of
+ *            taps, one of split_k shares of the segments
  *         for each segment of the share
  *             for r, s
  *                 for each vector of 16 positions in the segment
  *                     sums[k][c] += dy[k][position]
- *                                   * x[c][position + shift(r, s)]
+ *                             * x[phase(r, s)][c][position + shift(r, s)]
  *         the 16 lanes of each sum -> partial[share][k][c][r][s]
  *     sum    partials of all shares, in order -> dW
  *
@@ -22,16 +23,18 @@
  * zero in the gap after each row and each image. The gaps are so wide that
  * for each tap an element of X meets its own partner in dY or, if the tap
  * moves it off dY's edge, a zero: a NaN reaches no sum that it does not meet
- * in the padded convolution.
+ * in the padded convolution. A stride's phases are planes of their own, since
+ * an element of X has no partner for the taps of another phase.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "cost.h"
 #include "entry.h"
 #include "kernel.h"
 #include "kernel_shape.h"
-#include "operand.h"
-#include "output.h"
 #include "tile_pack.h"
+#include "tile_partials.h"
+#include "tile_phase.h"
 
 #define LANES CLCONV_TILE_LANES
 
@@ -60,11 +63,13 @@ static const clconv_param params[] = {
 
 /* What follows from the problem and the values. */
 typedef struct layout {
+    clconv_tile_axis rows, columns;
     clconv_tile_planes dy, x;
-    int64_t segment; /* vectors of 16 positions */
-    int64_t k_blocks, c_blocks;
-    int64_t weights;  /* K * C * R * S */
-    int64_t partials; /* where they lie in the scratch, in floats */
+    int64_t segment;            /* vectors of 16 positions */
+    int64_t k_blocks, c_blocks; /* of a group */
+    int64_t tap_blocks, taps;   /* in each of them, at most */
+    int64_t weights;            /* elements of dW */
+    int64_t partials;           /* where they lie in the scratch, in floats */
 } layout;
 
 static int64_t max2(int64_t a, int64_t b)
@@ -80,33 +85,48 @@ static int64_t channel_stride(int64_t elements)
     return clconv_tile_align(elements, 256) + 5 * LANES;
 }
 
-/* Rows and images stand so far apart that X's padding fits between them, the
- * end's and the next one's beginning in the same place. */
+/* How far apart rows (or images) stand: room for those of dY and of each
+ * phase of X, and so much more that the phase's last tap moves an element of
+ * X off dY's beginning to the zeros before it, after the previous row's end. */
+static int64_t distance(const clconv_tile_axis *a)
+{
+    int64_t most = a->out;
+    for (int64_t phase = 0; phase < a->phases; ++phase) {
+        clconv_tile_span s = clconv_tile_phase_span(a, phase);
+        if (s.end <= s.first)
+            continue;
+        most = max2(most, s.end);
+        most = max2(most, a->out + a->reach - s.first);
+    }
+    return most;
+}
+
+/* Everything but the stride from channel to channel. */
 static void set_planes(const clconv_problem *p, layout *s)
 {
-    int64_t pitch = max2(p->w + max2(p->pad_left, p->pad_right), p->q);
-    int64_t rows = max2(p->h + max2(p->pad_top, p->pad_bottom), p->p);
-    int64_t reach =
-        (p->r - 1) * p->dilation_h * pitch + (p->s - 1) * p->dilation_w;
+    s->rows = clconv_tile_rows(p);
+    s->columns = clconv_tile_columns(p);
+    int64_t pitch = distance(&s->columns);
+    int64_t length = distance(&s->rows) * pitch;
+    int64_t tail = LANES + s->rows.reach * pitch + s->columns.reach;
     clconv_tile_planes common = {
-        .pitch = pitch,
-        .length = rows * pitch,
-        .tail = LANES + reach,
-        .image_stride = rows * pitch,
-        .channel_stride = channel_stride(p->n * rows * pitch + LANES + reach),
+        .grid = {.pitch = pitch,
+                 .image_stride = length,
+                 .tail = tail,
+                 .images = max2(1, p->n)},
         .serves = CLCONV_OP_DW,
     };
     s->dy = s->x = common;
     s->dy.tensor = CLCONV_DY;
     s->dy.channels = p->k;
-    s->dy.rows = p->p;
-    s->dy.columns = p->q;
+    s->dy.rows = s->rows.out;
+    s->dy.columns = s->columns.out;
     s->dy.entry = "bwd_weight_tile_pack_dy";
     s->x.tensor = CLCONV_X;
     s->x.channels = p->c;
-    s->x.rows = p->h;
-    s->x.columns = p->w;
-    s->x.start = p->pad_top * pitch + p->pad_left;
+    s->x.rows = s->rows.in;
+    s->x.columns = s->columns.in;
+    s->x.in_phases = true;
     s->x.entry = "bwd_weight_tile_pack_x";
 }
 
@@ -118,18 +138,36 @@ static int64_t vector_bytes(const clconv_task *t)
     return LANES * (t->values[TILE_K] * dy + t->values[TILE_C] * x);
 }
 
+/* The sums of so many taps lie in private memory, 64 bytes each: 75 KiB for a
+ * tile of 24. */
+#define MAX_TAPS 49
+
+/* Elements of whole blocks of channels, though nothing writes those that are
+ * not there. */
+static int64_t padded_elements(int64_t groups, int64_t channels, int64_t tile,
+                               int64_t stride)
+{
+    int64_t last = clconv_tile_align(channels, tile);
+    return ((groups - 1) * channels + last) * stride;
+}
+
 static layout layout_of(const clconv_task *t)
 {
     const clconv_problem *p = t->problem;
     int64_t tile_k = t->values[TILE_K], tile_c = t->values[TILE_C];
     layout s = {.weights = clconv_problem_elements(p, CLCONV_DW)};
     set_planes(p, &s);
+    const clconv_tile_grid *grid = &s.x.grid;
+    int64_t stride = channel_stride(p->n * grid->image_stride + grid->tail);
+    s.dy.grid.channel_stride = s.x.grid.channel_stride = stride;
     s.segment = max2(1, t->values[SEGMENT] * 1024 / vector_bytes(t));
-    s.k_blocks = clconv_tile_ceil(p->k, tile_k);
-    s.c_blocks = clconv_tile_ceil(p->c, tile_c);
-    /* Whole blocks, though nothing writes channels that are not there. */
-    s.dy.elements = s.k_blocks * tile_k * s.dy.channel_stride;
-    s.x.elements = s.c_blocks * tile_c * s.x.channel_stride;
+    s.k_blocks = clconv_tile_ceil(p->group_k, tile_k);
+    s.c_blocks = clconv_tile_ceil(p->group_c, tile_c);
+    s.tap_blocks = clconv_tile_ceil(p->r * p->s, MAX_TAPS);
+    s.taps = clconv_tile_ceil(p->r * p->s, s.tap_blocks);
+    s.dy.elements = padded_elements(p->groups, p->group_k, tile_k, stride);
+    s.x.phase_stride = padded_elements(p->groups, p->group_c, tile_c, stride);
+    s.x.elements = s.rows.phases * s.columns.phases * s.x.phase_stride;
     s.x.offset = clconv_tile_planes_floats(p, &s.dy);
     s.partials = s.x.offset + clconv_tile_planes_floats(p, &s.x);
     return s;
@@ -140,18 +178,21 @@ static clconv_shape shape_of(const clconv_task *t, const layout *l)
 {
     const clconv_problem *p = t->problem;
     clconv_shape s = {.baked = t->values[SHAPE] == SHAPE_BAKED};
+    clconv_tile_grid_shape(&l->dy.grid, &s);
     clconv_tile_pack_shape(&l->dy, &s);
     clconv_tile_pack_shape(&l->x, &s);
-    clconv_shape_add(&s, "c", p->c);
-    clconv_shape_add(&s, "k", p->k);
-    clconv_shape_add(&s, "s", p->s);
+    clconv_tile_axis_shape(&l->rows, "h", &s);
+    clconv_tile_axis_shape(&l->columns, "w", &s);
+    clconv_shape_add(&s, "groups", p->groups);
+    clconv_shape_add(&s, "group_c", p->group_c);
+    clconv_shape_add(&s, "group_k", p->group_k);
     clconv_shape_add(&s, "filter", p->r * p->s);
-    clconv_shape_add(&s, "row_step", p->dilation_h * l->x.pitch);
-    clconv_shape_add(&s, "column_step", p->dilation_w);
     clconv_shape_add(&s, "segment", l->segment);
     clconv_shape_add(&s, "split_k", t->values[SPLIT_K]);
     clconv_shape_add(&s, "k_blocks", l->k_blocks);
     clconv_shape_add(&s, "c_blocks", l->c_blocks);
+    clconv_shape_add(&s, "tap_blocks", l->tap_blocks);
+    clconv_shape_add(&s, "taps", l->taps);
     clconv_shape_add(&s, "weights", l->weights);
     clconv_shape_add(&s, "partials", l->partials);
     return s;
@@ -159,15 +200,12 @@ static clconv_shape shape_of(const clconv_task *t, const layout *l)
 
 /* ---- What it can do --------------------------------------------------- */
 
-/* The sums of all taps lie in private memory, 64 bytes each: 75 KiB for a
- * tile of 24 and 7 x 7 taps. */
-#define MAX_FILTER 7
+/* Their phases are gone through one by one. */
+#define MAX_FILTER 16
 
 static bool covers(const clconv_problem *p, const clconv_device *d)
 {
-    if (!d->is_cpu || p->layout != CLCONV_NCHW || p->groups != 1)
-        return false;
-    if (p->stride_h != 1 || p->stride_w != 1)
+    if (!d->is_cpu || p->layout != CLCONV_NCHW)
         return false;
     if (p->r > MAX_FILTER || p->s > MAX_FILTER || !clconv_tile_is_small(p))
         return false;
@@ -183,11 +221,42 @@ static bool fits(int tile_k, int tile_c)
     return tile_k * tile_c + tile_c + 1 <= 32;
 }
 
-static double cost(const clconv_problem *p, int tile_k, int tile_c)
+/* Tiles of sums for a tap. */
+static double tiles_of(const clconv_problem *p, int tile_k, int tile_c)
 {
-    double tiles = (double)clconv_tile_ceil(p->k, tile_k) *
-                   (double)clconv_tile_ceil(p->c, tile_c);
-    return tiles * (tile_k * tile_c + tile_k + tile_c);
+    return (double)clconv_tile_ceil(p->group_k, tile_k) *
+           (double)clconv_tile_ceil(p->group_c, tile_c) * (double)p->groups;
+}
+
+/* For a vector of positions and a tap, in vector multiply-adds' worth: some of
+ * the loads do not hide. */
+static double step_cost(int tile_k, int tile_c)
+{
+    return 0.9 * (tile_k * tile_c + 0.5 * (tile_k + tile_c));
+}
+
+/* Setting and adding a sum once a segment, and its 16 lanes once a share. */
+#define PER_SEGMENT 3
+#define PER_SHARE 10
+
+static double cost(const clconv_task *t)
+{
+    const clconv_problem *p = t->problem;
+    const clconv_device *d = t->device;
+    layout l = layout_of(t);
+    int tile_k = t->values[TILE_K], tile_c = t->values[TILE_C];
+    double vectors = (double)p->n * (double)l.x.grid.image_stride / LANES;
+    double segments = vectors / (double)l.segment + 1;
+    double shares = t->values[SPLIT_K];
+    double tile = tile_k * tile_c;
+    double taps = tiles_of(p, tile_k, tile_c) * (double)(p->r * p->s);
+    double work = taps * (vectors * step_cost(tile_k, tile_c) +
+                          tile * (PER_SEGMENT * segments + PER_SHARE * shares));
+    double planes = (double)l.partials * sizeof(float);
+    double partials = 2 * shares * (double)l.weights * sizeof(float);
+    double moved = (double)clconv_problem_bytes(p, CLCONV_DY) +
+                   (double)clconv_problem_bytes(p, CLCONV_X) + planes + partials;
+    return LANES * work + clconv_cost_move(d, moved) + clconv_cost_launch(d, 4);
 }
 
 /* Few, since each is another program: the fastest, and one for few channels
@@ -204,7 +273,7 @@ static void choose_tile(const clconv_problem *p, int *values)
     for (int i = 0; i < DEFAULT_TILES; ++i) {
         int tile_k = default_tiles[i].tile_k;
         int tile_c = default_tiles[i].tile_c;
-        double now = cost(p, tile_k, tile_c);
+        double now = tiles_of(p, tile_k, tile_c) * step_cost(tile_k, tile_c);
         if (best > 0 && now >= best)
             continue;
         best = now;
@@ -221,14 +290,16 @@ static void choose_split(const clconv_problem *p, const clconv_device *d,
 {
     clconv_task t = {.problem = p, .device = d, .values = values};
     layout s = layout_of(&t);
-    int64_t segments = clconv_tile_ceil(p->n * s.x.length, s.segment * LANES);
+    int64_t positions = p->n * s.x.grid.image_stride;
+    int64_t segments = clconv_tile_ceil(positions, s.segment * LANES);
+    int64_t items = s.k_blocks * s.c_blocks * s.tap_blocks * p->groups;
     int64_t wanted = (int64_t)ITEMS_PER_UNIT * d->compute_units;
     for (int i = 0; i < params[SPLIT_K].count; ++i) {
         int64_t split = params[SPLIT_K].values[i];
         if (split > segments)
             return;
         values[SPLIT_K] = (int)split;
-        if (split * s.k_blocks * s.c_blocks >= wanted)
+        if (split * items >= wanted)
             return;
     }
 }
@@ -266,34 +337,15 @@ static size_t scratch(const clconv_task *t)
 static void main_pass(const clconv_task *t, const layout *l,
                       const clconv_shape *s, clconv_pass *pass)
 {
+    int64_t tiles = l->k_blocks * l->c_blocks * t->problem->groups;
     *pass = (clconv_pass){
         .entry = "bwd_weight_tile",
-        .groups = (size_t)(t->values[SPLIT_K] * l->k_blocks * l->c_blocks),
+        .groups = (size_t)(t->values[SPLIT_K] * tiles * l->tap_blocks),
         .local = 1,
         .serves = CLCONV_OP_DW,
     };
     clconv_entry_arg(pass, CLCONV_ARG_SCRATCH, CLCONV_DW);
     clconv_entry_arg(pass, CLCONV_ARG_BATCH, CLCONV_DW);
-    clconv_shape_arg(s, pass);
-}
-
-/* Vectors of dW that a work-item of the last pass sums. */
-#define SUM_VECTORS 32
-
-static void sum_pass(const clconv_task *t, const layout *l,
-                     const clconv_shape *s, clconv_pass *pass)
-{
-    *pass = (clconv_pass){
-        .entry = "bwd_weight_tile_sum",
-        .groups = (size_t)clconv_tile_ceil(l->weights, SUM_VECTORS * LANES),
-        .local = 1,
-        .serves = CLCONV_OP_DW,
-    };
-    clconv_entry_arg(pass, CLCONV_ARG_SCRATCH, CLCONV_DW);
-    clconv_entry_arg(pass, CLCONV_ARG_TENSOR, CLCONV_DW);
-    clconv_entry_arg(pass, CLCONV_ARG_BETA, CLCONV_DW);
-    if (clconv_output_is_counted(t->problem, CLCONV_DW))
-        clconv_entry_arg(pass, CLCONV_ARG_COUNTS, CLCONV_DW);
     clconv_shape_arg(s, pass);
 }
 
@@ -304,13 +356,13 @@ static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
     clconv_tile_pack_pass(&l.dy, batch, &s, &out[0]);
     clconv_tile_pack_pass(&l.x, batch, &s, &out[1]);
     main_pass(t, &l, &s, &out[2]);
-    sum_pass(t, &l, &s, &out[3]);
+    clconv_tile_partials_pass(t, &s, &out[3]);
     return 4;
 }
 
 /* ---- Text ------------------------------------------------------------- */
 
-/* $most_sums: those that all taps of a tile can have. */
+/* $most_sums: those that a block of taps can have. */
 static void set_holes(clconv_emit *e, const clconv_task *t)
 {
     const clconv_problem *p = t->problem;
@@ -318,8 +370,8 @@ static void set_holes(clconv_emit *e, const clconv_task *t)
     bool x_half = clconv_tile_is_half(p, CLCONV_X);
     int64_t tile = t->values[TILE_K] * t->values[TILE_C];
     clconv_emit_set(e, "tile", tile);
-    clconv_emit_set(e, "most_sums", MAX_FILTER * MAX_FILTER * tile);
-    clconv_emit_set(e, "sum_vectors", SUM_VECTORS);
+    clconv_emit_set(e, "most_taps", MAX_TAPS);
+    clconv_emit_set(e, "most_sums", MAX_TAPS * tile);
     clconv_emit_set_text(e, "dy_type", dy_half ? "half" : "float");
     clconv_emit_set_text(e, "x_type", x_half ? "half" : "float");
 }
@@ -376,69 +428,54 @@ static void emit_multiply(clconv_emit *e, const clconv_task *t)
     clconv_emit_blank(e);
 }
 
-static void emit_lane_sum(clconv_emit *e)
+/* Where tap's partner of position 0 lies in the planes of a channel of X. */
+static void emit_shift_of(clconv_emit *e)
 {
-    clconv_emit_open(e, "static float lane_sum(float16 v)");
-    clconv_emit_line(e, "const float8 a = v.lo + v.hi;");
-    clconv_emit_line(e, "const float4 b = a.lo + a.hi;");
-    clconv_emit_line(e, "const float2 c = b.lo + b.hi;");
-    clconv_emit_line(e, "return c.x + c.y;");
+    clconv_emit_open(e, "static long shift_of(shape_t shape, int tap)");
+    clconv_emit_line(e, "const axis_t h = axis_rows(shape);");
+    clconv_emit_line(e, "const axis_t w = axis_columns(shape);");
+    clconv_emit_line(e, "const int r = tap / w.taps;");
+    clconv_emit_line(e, "const int s = tap % w.taps;");
+    clconv_emit_line(e, "const int phase = r % h.step * min(w.taps, w.step) + "
+                        "s % w.step;");
+    clconv_emit_line(e, "return phase * shape.phase_stride + r * h.dilation / "
+                        "h.stride * shape.pitch + s * w.dilation / w.stride;");
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
 
-/* The sums of the tile's channels that there are -> partial. */
-static void emit_store_partials(clconv_emit *e)
-{
-    clconv_emit_open(
-        e, "static void store_partials(__global float *partial, shape_t "
-           "shape, int k, int c, const float16 *sums)");
-    clconv_emit_line(e, "const int k_count = min($tile_k, (int)shape.k - k);");
-    clconv_emit_line(e, "const int c_count = min($tile_c, (int)shape.c - c);");
-    clconv_emit_open(e, "for (int i = 0; i < k_count; ++i)");
-    clconv_emit_open(e, "for (int j = 0; j < c_count; ++j)");
-    clconv_emit_line(e, "__global float *to = partial + ((k + i) * shape.c + "
-                        "c + j) * shape.filter;");
-    clconv_emit_open(e, "for (int tap = 0; tap < shape.filter; ++tap)");
-    clconv_emit_line(e, "to[tap] = lane_sum(sums[tap * $tile + i * $tile_c + "
-                        "j]);");
-    clconv_emit_close(e);
-    clconv_emit_close(e);
-    clconv_emit_close(e);
-    clconv_emit_close(e);
-    clconv_emit_blank(e);
-}
-
-/* All taps over a segment. */
+/* All taps of the block over a segment. */
 static void emit_segment(clconv_emit *e)
 {
     clconv_emit_line(e, "const long from = segment * shape.segment;");
     clconv_emit_line(e, "const int count = min(shape.segment, vectors - "
                         "from);");
-    clconv_emit_open(e, "for (int tap = 0; tap < shape.filter; ++tap)");
-    clconv_emit_line(e, "const int r = tap / (int)shape.s;");
-    clconv_emit_line(e, "const int s = tap % (int)shape.s;");
-    clconv_emit_line(e, "const long shift = r * shape.row_step + s * "
-                        "shape.column_step;");
-    clconv_emit_line(e, "multiply(dy + from * 16, x + from * 16 + shift, "
-                        "shape.dy_channel_stride, count, sums + tap * "
-                        "$tile);");
+    clconv_emit_open(e, "for (int tap = 0; tap < taps; ++tap)");
+    clconv_emit_line(e, "multiply(dy + from * 16, x + from * 16 + shift[tap], "
+                        "shape.channel_stride, count, sums + tap * $tile);");
     clconv_emit_close(e);
 }
 
-/* A work-item's share, k and c, and where its planes begin. */
+/* A work-item's share, group, taps, k and c (within the group), and where its
+ * planes begin. */
 static void emit_place(clconv_emit *e)
 {
-    clconv_emit_line(e, "const long item = get_group_id(0);");
+    clconv_emit_line(e, "long item = get_group_id(0);");
     clconv_emit_line(e, "const int c = item % shape.c_blocks * $tile_c;");
-    clconv_emit_line(e, "const int k = item / shape.c_blocks % shape.k_blocks "
-                        "* $tile_k;");
-    clconv_emit_line(e, "const long share = item / shape.c_blocks / "
-                        "shape.k_blocks;");
-    clconv_emit_line(e, "__global const $dy_type *dy = $dy_planes + k * "
-                        "shape.dy_channel_stride;");
-    clconv_emit_line(e, "__global const $x_type *x = $x_planes + c * "
-                        "shape.x_channel_stride;");
+    clconv_emit_line(e, "item /= shape.c_blocks;");
+    clconv_emit_line(e, "const int k = item % shape.k_blocks * $tile_k;");
+    clconv_emit_line(e, "item /= shape.k_blocks;");
+    clconv_emit_line(e, "const int first_tap = item % shape.tap_blocks * "
+                        "shape.taps;");
+    clconv_emit_line(e, "const int taps = min(shape.taps, shape.filter - "
+                        "first_tap);");
+    clconv_emit_line(e, "item /= shape.tap_blocks;");
+    clconv_emit_line(e, "const long group = item % shape.groups;");
+    clconv_emit_line(e, "const long share = item / shape.groups;");
+    clconv_emit_line(e, "__global const $dy_type *dy = $dy_planes + (group * "
+                        "shape.group_k + k) * shape.channel_stride;");
+    clconv_emit_line(e, "__global const $x_type *x = $x_planes + (group * "
+                        "shape.group_c + c) * shape.channel_stride;");
 }
 
 static void emit_main(clconv_emit *e, const clconv_task *t,
@@ -446,7 +483,7 @@ static void emit_main(clconv_emit *e, const clconv_task *t,
 {
     clconv_shape_open(e, t, pass, s);
     emit_place(e);
-    clconv_emit_line(e, "const long vectors = (batch * shape.dy_image_stride + "
+    clconv_emit_line(e, "const long vectors = (batch * shape.image_stride + "
                         "15) / 16;");
     clconv_emit_line(e, "const long segments = (vectors + shape.segment - 1) / "
                         "shape.segment;");
@@ -454,8 +491,12 @@ static void emit_main(clconv_emit *e, const clconv_task *t,
                         "shape.split_k;");
     clconv_emit_line(e, "const long end = segments * (share + 1) / "
                         "shape.split_k;");
+    clconv_emit_line(e, "long shift[$most_taps];");
+    clconv_emit_open(e, "for (int i = 0; i < taps; ++i)");
+    clconv_emit_line(e, "shift[i] = shift_of(shape, first_tap + i);");
+    clconv_emit_close(e);
     clconv_emit_line(e, "float16 sums[$most_sums];");
-    clconv_emit_open(e, "for (int i = 0; i < shape.filter * $tile; ++i)");
+    clconv_emit_open(e, "for (int i = 0; i < taps * $tile; ++i)");
     clconv_emit_line(e, "sums[i] = 0.0f;");
     clconv_emit_close(e);
     clconv_emit_open(e, "for (long segment = first; segment < end; "
@@ -463,45 +504,11 @@ static void emit_main(clconv_emit *e, const clconv_task *t,
     emit_segment(e);
     clconv_emit_close(e);
     clconv_emit_line(e, "store_partials(scratch + shape.partials + share * "
-                        "shape.weights, shape, k, c, sums);");
+                        "shape.weights + group * shape.group_k * "
+                        "shape.group_c * shape.filter + first_tap, shape, k, "
+                        "c, taps, sums);");
     clconv_emit_close(e);
     clconv_emit_blank(e);
-}
-
-/* The other shares in order; load adds a vector or an element of one. */
-static void emit_add_shares(clconv_emit *e, const char *load)
-{
-    clconv_emit_open(e, "for (int share = 1; share < shape.split_k; ++share)");
-    clconv_emit_line(e, load);
-    clconv_emit_close(e);
-}
-
-/* The last pass: one vector or element of dW at a time. */
-static void emit_sum(clconv_emit *e, const clconv_task *t,
-                     const clconv_shape *s, const clconv_pass *pass)
-{
-    clconv_output_emit_store(e, t->problem, CLCONV_DW, LANES);
-    clconv_output_emit_store(e, t->problem, CLCONV_DW, 1);
-    clconv_shape_open(e, t, pass, s);
-    clconv_output_emit_tally(e, t->problem, CLCONV_DW);
-    clconv_emit_line(e, "const long weights = shape.weights;");
-    clconv_emit_line(e, "__global const float *partial = scratch + "
-                        "shape.partials;");
-    clconv_emit_line(e, "long i = get_group_id(0) * $sum_vectors * 16L;");
-    clconv_emit_line(e, "const long end = min(i + $sum_vectors * 16L, "
-                        "weights);");
-    clconv_emit_open(e, "for (; i + 16 <= end; i += 16)");
-    clconv_emit_line(e, "float16 sum = vload16(0, partial + i);");
-    emit_add_shares(e, "sum += vload16(0, partial + share * weights + i);");
-    clconv_emit_line(e, "store_dw16(dw, i, sum, beta$tally);");
-    clconv_emit_close(e);
-    clconv_emit_open(e, "for (; i < end; ++i)");
-    clconv_emit_line(e, "float sum = partial[i];");
-    emit_add_shares(e, "sum += partial[share * weights + i];");
-    clconv_emit_line(e, "store_dw(dw, i, sum, beta$tally);");
-    clconv_emit_close(e);
-    clconv_output_emit_flush(e, t->problem, CLCONV_DW);
-    clconv_emit_close(e);
 }
 
 static void emit(clconv_emit *e, const clconv_task *t)
@@ -511,26 +518,28 @@ static void emit(clconv_emit *e, const clconv_task *t)
     clconv_pass pass[CLCONV_MAX_PASSES];
     passes(t, t->problem->n, pass);
     clconv_shape_emit(e, &s);
+    clconv_tile_axis_emit(e);
     clconv_tile_pack_emit(e, t, &l.dy, &s, &pass[0]);
     clconv_tile_pack_emit(e, t, &l.x, &s, &pass[1]);
     set_holes(e, t);
     emit_multiply(e, t);
-    emit_lane_sum(e);
-    emit_store_partials(e);
+    clconv_tile_partials_emit_store(e);
+    emit_shift_of(e);
     emit_main(e, t, &s, &pass[2]);
-    emit_sum(e, t, &s, &pass[3]);
+    clconv_tile_partials_emit(e, t, &s, &pass[3]);
 }
 
 const clconv_kernel clconv_bwd_weight_tile = {
     .name = "bwd_weight_tile",
     .role = CLCONV_ROLE_BWD_WEIGHT,
-    .revision = 2,
-    .summary = "register tiles for CPUs: NCHW, stride 1, one group",
+    .revision = 3,
+    .summary = "register tiles for CPUs: NCHW",
     .params = params,
     .param_count = PARAM_COUNT,
     .covers = covers,
     .defaults = defaults,
     .legal = legal,
+    .cost = cost,
     .wants_copies = wants_copies,
     .scratch = scratch,
     .passes = passes,

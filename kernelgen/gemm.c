@@ -6,15 +6,12 @@
  */
 #include "gemm.h"
 
+#include "cost.h"
+
 #define PITCH_EXTRA 8
 
 /* What the smallest legal plan may need; more is checked a plan. */
 #define MIN_LOCAL_MEMORY (32 * 1024)
-
-int64_t clconv_gemm_tiles(int64_t count, int64_t tile)
-{
-    return (count + tile - 1) / tile;
-}
 
 static bool has_unit(const clconv_device *d)
 {
@@ -24,13 +21,9 @@ static bool has_unit(const clconv_device *d)
            d->local_memory >= MIN_LOCAL_MEMORY;
 }
 
-/* A filter with its holes is no larger than the padded image. */
 bool clconv_gemm_covers(const clconv_problem *p, const clconv_device *d)
 {
-    int64_t height = p->h + p->pad_top + p->pad_bottom;
-    int64_t width = p->w + p->pad_left + p->pad_right;
-    return p->math == CLCONV_MIXED && has_unit(d) &&
-           height < CLCONV_GEMM_LIMIT && width < CLCONV_GEMM_LIMIT;
+    return p->math == CLCONV_MIXED && has_unit(d);
 }
 
 void clconv_gemm_defaults(int64_t columns, int *values)
@@ -45,7 +38,7 @@ void clconv_gemm_defaults(int64_t columns, int *values)
     values[CLCONV_GEMM_CAST] = CLCONV_CAST_SEPARATE;
 }
 
-clconv_unit_block clconv_gemm_unit_block(const clconv_task *t)
+static clconv_unit_block unit_block_of(const clconv_task *t)
 {
     const clconv_unit *unit = clconv_unit_get(t->device->unit);
     return (clconv_unit_block){
@@ -61,7 +54,7 @@ clconv_unit_block clconv_gemm_unit_block(const clconv_task *t)
 
 bool clconv_gemm_legal(const clconv_task *t)
 {
-    clconv_unit_block b = clconv_gemm_unit_block(t);
+    clconv_unit_block b = unit_block_of(t);
     size_t tiles = (size_t)((b.tile_m + b.tile_n) * b.pitch) * 2;
     return clconv_unit_fits(&b) &&
            tiles + clconv_unit_local_bytes(&b) <= t->device->local_memory;
@@ -73,29 +66,51 @@ unsigned clconv_gemm_wants_copies(const clconv_task *t, unsigned operands)
     return separate ? clconv_operand_cast_bits(t->problem, operands) : 0;
 }
 
-void clconv_gemm_emit_functions(clconv_emit *e, const clconv_task *t,
-                                const clconv_stage *a, const clconv_stage *b)
+/* A kernel on a unit counts as fast as fp32 arithmetic at its peak: staging
+ * takes as long, however fast the unit. An emulation was asked for: it is what
+ * the device is to be used for. */
+double clconv_gemm_cost(const clconv_task *t, double waste, double bytes)
 {
-    clconv_unit_block block = clconv_gemm_unit_block(t);
-    bool vector = t->values[CLCONV_GEMM_STAGING] == CLCONV_STAGING_VECTOR;
-    clconv_unit_emit_functions(e, &block);
-    clconv_emit_set(e, "work_items", CLCONV_GEMM_ITEMS);
-    clconv_stage_emit(e, t, a, vector);
-    clconv_stage_emit(e, t, b, vector);
+    if (t->device->unit_emulated)
+        return 0;
+    return clconv_cost_multiply(t->problem) * waste +
+           clconv_cost_move(t->device, bytes) + clconv_cost_launch(t->device, 1);
 }
 
-static void emit_stage(clconv_emit *e, const clconv_stage *s)
+static clconv_stage stage_of(const clconv_nest_operand *o, const char *name,
+                             int rows)
 {
-    clconv_emit_set_text(e, "tile", s->name);
-    clconv_emit_set_text(e, "operand", clconv_tensor_name(s->tensor));
+    return (clconv_stage){o->tensor, name, rows, o->along_k};
+}
+
+void clconv_gemm_emit_functions(clconv_emit *e, const clconv_task *t,
+                                const clconv_nest *nest)
+{
+    clconv_unit_block block = unit_block_of(t);
+    bool vector = t->values[CLCONV_GEMM_STAGING] == CLCONV_STAGING_VECTOR;
+    clconv_stage a = stage_of(&nest->a, "a", block.tile_m);
+    clconv_stage b = stage_of(&nest->b, "b", block.tile_n);
+    clconv_nest_emit_at(e, &nest->a);
+    clconv_nest_emit_at(e, &nest->b);
+    clconv_unit_emit_functions(e, &block);
+    clconv_emit_set(e, "work_items", CLCONV_GEMM_ITEMS);
+    clconv_stage_emit(e, t, &a, vector);
+    clconv_stage_emit(e, t, &b, vector);
+}
+
+static void emit_stage(clconv_emit *e, const clconv_nest_operand *o,
+                       const char *name)
+{
+    clconv_emit_set_text(e, "tile", name);
+    clconv_emit_set_text(e, "operand", clconv_tensor_name(o->tensor));
     clconv_emit_line(e, "stage_$tile(tile_$tile, $operand, &block, &sizes, "
                         "k0, item);");
 }
 
 void clconv_gemm_emit_product(clconv_emit *e, const clconv_task *t,
-                              const clconv_stage *a, const clconv_stage *b)
+                              const clconv_nest *nest)
 {
-    clconv_unit_block block = clconv_gemm_unit_block(t);
+    clconv_unit_block block = unit_block_of(t);
     clconv_emit_line(e, "int item = (int)get_local_id(0);");
     clconv_emit_line(e, "__local ushort tile_a[$tile_m * $pitch] "
                         "__attribute__((aligned(16)));");
@@ -104,10 +119,28 @@ void clconv_gemm_emit_product(clconv_emit *e, const clconv_task *t,
     clconv_unit_emit_start(e, &block);
     clconv_emit_open(e, "for (int k0 = block.begin; k0 < block.end; "
                         "k0 += $tile_k)");
-    emit_stage(e, a);
-    emit_stage(e, b);
+    emit_stage(e, &nest->a, "a");
+    emit_stage(e, &nest->b, "b");
     clconv_emit_line(e, "barrier(CLK_LOCAL_MEM_FENCE);");
     clconv_unit_emit_multiply(e, &block);
     clconv_emit_line(e, "barrier(CLK_LOCAL_MEM_FENCE);");
     clconv_emit_close(e);
+}
+
+void clconv_gemm_open_walk(clconv_emit *e, const clconv_task *t,
+                           const clconv_nest *nest)
+{
+    clconv_unit_block block = unit_block_of(t);
+    clconv_emit_set_text(e, "output", clconv_tensor_name(nest->c));
+    clconv_unit_open_walk(e, &block);
+    clconv_emit_line(e, "long row = ${output}_row(&block, &sizes, m);");
+    clconv_emit_line(e, "long column = ${output}_column(&block, &sizes, n);");
+    clconv_emit_line(e, "long i = row + column;");
+    clconv_emit_open(e, "if (row >= 0 && column >= 0)");
+}
+
+void clconv_gemm_close_walk(clconv_emit *e)
+{
+    clconv_emit_close(e);
+    clconv_unit_close_walk(e);
 }

@@ -1,15 +1,15 @@
 /*
  * What the kernels on matrix units share: tunables, one work-group's product
- * of two staged tiles, and what it takes. A kernel adds where elements come
- * from (block_t, <operand>_at, <operand>_run, see gemm_stage.h) and where sums
- * go:
+ * of two staged tiles, and what it takes. Where elements come from and go is
+ * the nest's (nest.h); a kernel adds <operand>_run (gemm_stage.h):
  *
- *     clconv_gemm_emit_functions(e, t, &a, &b);
+ *     clconv_gemm_emit_functions(e, t, &nest);
  *     clconv_entry_open(e, t, &pass, CLCONV_GEMM_ATTRIBUTE);
- *     clconv_emit_line(e, "block_t block = ...");
- *     clconv_gemm_emit_product(e, t, &a, &b);  // block.begin to block.end
- *     clconv_unit_open_walk(e, &unit_block);
- *     ...
+ *     clconv_data_nest_emit_place(e);
+ *     clconv_gemm_emit_product(e, t, &nest);  // block.begin to block.end
+ *     clconv_gemm_open_walk(e, t, &nest);     // long i, float value
+ *     clconv_emit_line(e, "store_dx(dx, i, value, beta$tally);");
+ *     clconv_gemm_close_walk(e);
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,6 +17,7 @@
 #define CLCONV_GEMM_H
 
 #include "gemm_stage.h"
+#include "nest.h"
 #include "operand.h"
 #include "unit.h"
 
@@ -48,15 +49,11 @@ enum { CLCONV_STAGING_VECTOR, CLCONV_STAGING_SCALAR };
     [CLCONV_GEMM_CAST] = {"cast", CLCONV_CAST_NAMES,                           \
                           "where fp32 operands are rounded"}
 
-/* What a kernel counts in ints on the device stays below this, so that a last
- * tile still fits. */
-#define CLCONV_GEMM_LIMIT (1 << 30)
+/* The smallest tile. */
+#define CLCONV_GEMM_LEAST_M 64
+#define CLCONV_GEMM_LEAST_N 8
 
-/* Tiles that cover count elements. */
-int64_t clconv_gemm_tiles(int64_t count, int64_t tile);
-
-/* Mixed math, a unit that this device has or emulates, and padded images
- * within CLCONV_GEMM_LIMIT. */
+/* Mixed math, and a unit that this device has or emulates. */
 bool clconv_gemm_covers(const clconv_problem *p, const clconv_device *d);
 
 /* The narrowest tile that takes all columns of a group. */
@@ -67,14 +64,22 @@ bool clconv_gemm_legal(const clconv_task *t);
 /* Those of operands that a separate cast writes. */
 unsigned clconv_gemm_wants_copies(const clconv_task *t, unsigned operands);
 
-clconv_unit_block clconv_gemm_unit_block(const clconv_task *t);
+/* clconv_kernel.cost of a kernel that computes waste times what a perfect one
+ * would, and moves so many bytes besides its tensors. */
+double clconv_gemm_cost(const clconv_task *t, double waste, double bytes);
 
+/* <operand>_at, the unit's functions and the staging. */
 void clconv_gemm_emit_functions(clconv_emit *e, const clconv_task *t,
-                                const clconv_stage *a, const clconv_stage *b);
+                                const clconv_nest *nest);
 
 /* acc = the product over k from block.begin to block.end. Needs sizes and
  * block; declares item, lane, warp and acc. */
 void clconv_gemm_emit_product(clconv_emit *e, const clconv_task *t,
-                              const clconv_stage *a, const clconv_stage *b);
+                              const clconv_nest *nest);
+
+/* Once a sum of the tile that is in C: long i is its index, value the sum. */
+void clconv_gemm_open_walk(clconv_emit *e, const clconv_task *t,
+                           const clconv_nest *nest);
+void clconv_gemm_close_walk(clconv_emit *e);
 
 #endif

@@ -10,19 +10,35 @@
 
 extern const clconv_kernel clconv_cast;
 extern const clconv_kernel clconv_bwd_data_mma;
+extern const clconv_kernel clconv_bwd_data_depthwise;
+extern const clconv_kernel clconv_bwd_data_depthwise_gpu;
 extern const clconv_kernel clconv_bwd_data_tile;
+extern const clconv_kernel clconv_bwd_data_panel;
+extern const clconv_kernel clconv_bwd_data_local;
 extern const clconv_kernel clconv_bwd_data_generic;
 extern const clconv_kernel clconv_bwd_weight_mma;
+extern const clconv_kernel clconv_bwd_weight_depthwise;
+extern const clconv_kernel clconv_bwd_weight_depthwise_gpu;
 extern const clconv_kernel clconv_bwd_weight_tile;
+extern const clconv_kernel clconv_bwd_weight_panel;
+extern const clconv_kernel clconv_bwd_weight_local;
 extern const clconv_kernel clconv_bwd_weight_generic;
 
 const clconv_kernel *const clconv_kernels[] = {
     &clconv_cast,
     &clconv_bwd_data_mma,
+    &clconv_bwd_data_depthwise,
+    &clconv_bwd_data_depthwise_gpu,
     &clconv_bwd_data_tile,
+    &clconv_bwd_data_panel,
+    &clconv_bwd_data_local,
     &clconv_bwd_data_generic,
     &clconv_bwd_weight_mma,
+    &clconv_bwd_weight_depthwise,
+    &clconv_bwd_weight_depthwise_gpu,
     &clconv_bwd_weight_tile,
+    &clconv_bwd_weight_panel,
+    &clconv_bwd_weight_local,
     &clconv_bwd_weight_generic,
 };
 

@@ -68,10 +68,23 @@ void clconv_launch_free(clconv_launch *l)
     free(l);
 }
 
+/* Compiled for this work-group, by an attribute in its text? Then it fits,
+ * whatever the driver says of its limit (Mesa 22.3: always 32). */
+static bool is_compiled_for(cl_kernel kernel, cl_device_id device, size_t local)
+{
+    size_t size[3] = {0};
+    cl_int error = clGetKernelWorkGroupInfo(kernel, device,
+                                            CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
+                                            sizeof size, size, NULL);
+    return error == CL_SUCCESS && size[0] == local;
+}
+
 /* Registers may leave a kernel fewer work-items than its device has. */
 static clconv_status check_local(const clconv_launch *l, cl_kernel kernel,
                                  const clconv_pass *pass)
 {
+    if (is_compiled_for(kernel, l->device, pass->local))
+        return CLCONV_OK;
     size_t most = SIZE_MAX;
     cl_int error = clGetKernelWorkGroupInfo(
         kernel, l->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, NULL);

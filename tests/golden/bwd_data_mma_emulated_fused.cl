@@ -47,21 +47,73 @@ int tap_from(int r, int x, int dilation, int stride, int taps)
     return r;
 }
 
+/*
+ * Where a row or a term of an implicit matrix product lies in a tensor: an
+ * index (x, y: low and high half) and the row (z) and column (w) that the
+ * tensor bounds. The element of a row and a term is at the sum of both spots,
+ * if that is inside. A vector, not a struct: one load from local memory.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+typedef int4 spot_t;
+
+/* What does not exist gets a row that no other spot brings back inside. */
+spot_t spot(int exists, long at, int y, int x)
+{
+    return (spot_t)(as_int2(at), exists ? y : -0x40000000, x);
+}
+
+int spot_inside(spot_t row, spot_t term, int limit_y, int limit_x)
+{
+    int y = row.z + term.z;
+    int x = row.w + term.w;
+    return y >= 0 && y < limit_y && x >= 0 && x < limit_x;
+}
+
+long spot_index(spot_t row, spot_t term)
+{
+    return as_long(row.xy) + as_long(term.xy);
+}
+
+/* Do count spots, first to last, lie side by side in memory and in one row of
+ * the tensor? Their columns are then reach apart. */
+int spots_join(spot_t first, spot_t last, int count, int reach)
+{
+    return as_long(last.xy) - as_long(first.xy) == count - 1 &&
+           last.z == first.z && last.w - first.w == reach;
+}
+
 /* One work-group's tile of dX. */
 typedef struct {
     int group;
     int pixel0, c0; /* of the tile */
-    int h0, w0; /* of the phase: h = h0 + stride_h * row */
-    int rows, columns; /* of the phase in an image */
+    int h0, w0; /* of the phase: h = h0 + stride_h * line */
+    int lines, columns; /* of the phase in an image */
     int r0, s0, r_step, s_step; /* taps that the phase meets */
-    int taps_s; /* of them in a filter row */
+    int taps_s, taps; /* of them in a filter row, in all */
     int begin, end; /* terms */
 } block_t;
 
+__attribute__((always_inline))
+void block_taps(block_t *b, const sizes_t *s) {
+    int y = b->h0 + s->pad_top;
+    int x = b->w0 + s->pad_left;
+    b->r0 = tap_from(0, y, s->dilation_h, s->stride_h, s->r);
+    b->s0 = tap_from(0, x, s->dilation_w, s->stride_w, s->s);
+    b->r_step = tap_from(b->r0 + 1, y, s->dilation_h, s->stride_h, s->r) - b->r0;
+    b->s_step = tap_from(b->s0 + 1, x, s->dilation_w, s->stride_w, s->s) - b->s0;
+    int taps_r = (s->r - b->r0 + b->r_step - 1) / b->r_step;
+    b->taps_s = (s->s - b->s0 + b->s_step - 1) / b->s_step;
+    b->taps = taps_r * b->taps_s;
+    b->begin = 0;
+    b->end = b->taps * s->group_k;
+}
+
+__attribute__((always_inline))
 void block_place(block_t *b, const sizes_t *s, int number) {
-    b->rows = (s->h - 1) / s->stride_h + 1;
+    b->lines = (s->h - 1) / s->stride_h + 1;
     b->columns = (s->w - 1) / s->stride_w + 1;
-    int pixel_tiles = (s->n * b->rows * b->columns + 64 - 1) / 64;
+    int pixel_tiles = (s->n * b->lines * b->columns + 64 - 1) / 64;
     int c_tiles = (s->group_c + 32 - 1) / 32;
     b->c0 = number % c_tiles * 32;
     number /= c_tiles;
@@ -72,57 +124,79 @@ void block_place(block_t *b, const sizes_t *s, int number) {
     int phases_w = min(s->stride_w, s->w);
     b->w0 = number % phases_w;
     b->h0 = number / phases_w;
+    block_taps(b, s);
 }
 
-void block_taps(block_t *b, const sizes_t *s) {
-    int y = b->h0 + s->pad_top;
-    int x = b->w0 + s->pad_left;
-    b->r0 = tap_from(0, y, s->dilation_h, s->stride_h, s->r);
-    b->s0 = tap_from(0, x, s->dilation_w, s->stride_w, s->s);
-    b->r_step = tap_from(b->r0 + 1, y, s->dilation_h, s->stride_h, s->r) - b->r0;
-    b->s_step = tap_from(b->s0 + 1, x, s->dilation_w, s->stride_w, s->s) - b->s0;
-    int taps_r = (s->r - b->r0 + b->r_step - 1) / b->r_step;
-    b->taps_s = (s->s - b->s0 + b->s_step - 1) / b->s_step;
-    b->begin = 0;
-    b->end = taps_r * b->taps_s * s->group_k;
-}
-
+__attribute__((always_inline))
 int3 pixel_at(const block_t *b, const sizes_t *s, int row) {
     int pixel = b->pixel0 + row;
-    int w = b->w0 + pixel % b->columns * s->stride_w;
+    int column = pixel % b->columns;
     pixel /= b->columns;
-    int h = b->h0 + pixel % b->rows * s->stride_h;
-    int image = pixel / b->rows;
-    int inside = image < s->n && h < s->h && w < s->w;
-    return (int3)(inside ? image : -1, h, w);
+    int line = pixel % b->lines;
+    int image = pixel / b->lines;
+    int inside = image < s->n && b->h0 + line * s->stride_h < s->h &&
+                 b->w0 + column * s->stride_w < s->w;
+    return (int3)(inside ? image : -1, line, column);
 }
 
-long dy_at(const block_t *b, const sizes_t *s, int row, int k) {
+__attribute__((always_inline))
+spot_t dy_row(const block_t *b, const sizes_t *s, int row) {
     int3 pixel = pixel_at(b, s, row);
-    if (pixel.x < 0 || k >= b->end)
-        return -1;
-    int tap = k / s->group_k;
-    int r = b->r0 + tap / b->taps_s * b->r_step;
-    int t = b->s0 + tap % b->taps_s * b->s_step;
-    int y = pixel.y + s->pad_top - r * s->dilation_h;
-    int x = pixel.z + s->pad_left - t * s->dilation_w;
-    if (y < 0 || x < 0 || y / s->stride_h >= s->p ||
-        x / s->stride_w >= s->q)
-        return -1;
-    int channel = b->group * s->group_k + k % s->group_k;
-    return pixel.x * s->dy_image + channel * s->dy_channel +
-           y / s->stride_h * s->dy_row + x / s->stride_w * s->dy_column;
+    long at = pixel.x * s->dy_image + pixel.y * s->dy_row + pixel.z * s->dy_column;
+    at += b->group * s->group_k * s->dy_channel;
+    return spot(pixel.x >= 0, at, pixel.y, pixel.z);
 }
 
-long w_at(const block_t *b, const sizes_t *s, int row, int k) {
-    int c = b->c0 + row;
-    if (c >= s->group_c || k >= b->end)
-        return -1;
+__attribute__((always_inline))
+int3 term_at(const block_t *b, const sizes_t *s, int k) {
     int tap = k / s->group_k;
+    int channel = k % s->group_k;
     int r = b->r0 + tap / b->taps_s * b->r_step;
     int t = b->s0 + tap % b->taps_s * b->s_step;
-    int channel = b->group * s->group_k + k % s->group_k;
-    return channel * s->w_image + c * s->w_channel + r * s->w_row + t * s->w_column;
+    return (int3)(channel, r, t);
+}
+
+__attribute__((always_inline))
+spot_t dy_term(const block_t *b, const sizes_t *s, int k) {
+    if (k >= b->end)
+        return spot(0, 0, 0, 0);
+    int3 term = term_at(b, s, k);
+    int y = (b->h0 + s->pad_top - term.y * s->dilation_h) / s->stride_h;
+    int x = (b->w0 + s->pad_left - term.z * s->dilation_w) / s->stride_w;
+    long at = term.x * s->dy_channel + y * s->dy_row + x * s->dy_column;
+    return spot(1, at, y, x);
+}
+
+__attribute__((always_inline))
+spot_t w_row(const block_t *b, const sizes_t *s, int row) {
+    int c = b->c0 + row;
+    long at = b->group * s->group_k * s->w_image + c * s->w_channel;
+    return spot(c < s->group_c, at, 0, 0);
+}
+
+__attribute__((always_inline))
+spot_t w_term(const block_t *b, const sizes_t *s, int k) {
+    if (k >= b->end)
+        return spot(0, 0, 0, 0);
+    int3 term = term_at(b, s, k);
+    long at = term.x * s->w_image + term.y * s->w_row + term.z * s->w_column;
+    return spot(1, at, 0, 0);
+}
+
+__attribute__((always_inline))
+long dx_row(const block_t *b, const sizes_t *s, int m) {
+    int3 pixel = pixel_at(b, s, m);
+    int h = b->h0 + pixel.y * s->stride_h;
+    int w = b->w0 + pixel.z * s->stride_w;
+    long at = pixel.x * s->x_image + h * s->x_row + w * s->x_column;
+    return pixel.x >= 0 ? at : -1;
+}
+
+__attribute__((always_inline))
+long dx_column(const block_t *b, const sizes_t *s, int n) {
+    int c = b->c0 + n;
+    long at = (b->group * s->group_c + c) * s->x_channel;
+    return c < s->group_c ? at : -1;
 }
 
 int dy_run(const block_t *b, const sizes_t *s, int row, int k) {
@@ -131,6 +205,18 @@ int dy_run(const block_t *b, const sizes_t *s, int row, int k) {
 
 int w_run(const block_t *b, const sizes_t *s, int row, int k) {
     return b->c0 + row + 8 <= s->group_c;
+}
+
+long dy_at(const block_t *b, const sizes_t *sizes, int row, int k) {
+    spot_t r = dy_row(b, sizes, row);
+    spot_t t = dy_term(b, sizes, k);
+    return spot_inside(r, t, sizes->p, sizes->q) ? spot_index(r, t) : -1;
+}
+
+long w_at(const block_t *b, const sizes_t *sizes, int row, int k) {
+    spot_t r = w_row(b, sizes, row);
+    spot_t t = w_term(b, sizes, k);
+    return spot_inside(r, t, 1, 1) ? spot_index(r, t) : -1;
 }
 
 /*
@@ -277,7 +363,6 @@ void bwd_data_mma(
     dx += dx_offset;
     block_t block;
     block_place(&block, &sizes, (int)get_group_id(0));
-    block_taps(&block, &sizes);
     int item = (int)get_local_id(0);
     __local ushort tile_a[64 * 40] __attribute__((aligned(16)));
     __local ushort tile_b[32 * 40] __attribute__((aligned(16)));
@@ -352,11 +437,10 @@ void bwd_data_mma(
                 int m = warp * 16 + i * 16 + c_row(lane, reg, 0);
                 int n = j * 8 + c_column(lane, reg, 0);
                 float value = acc[i][j][reg];
-                int3 pixel = pixel_at(&block, &sizes, m);
-                int c = block.c0 + n;
-                if (pixel.x >= 0 && c < sizes.group_c) {
-                    long i = pixel.x * sizes.x_image + pixel.y * sizes.x_row + pixel.z * sizes.x_column;
-                    i += (block.group * sizes.group_c + c) * sizes.x_channel;
+                long row = dx_row(&block, &sizes, m);
+                long column = dx_column(&block, &sizes, n);
+                long i = row + column;
+                if (row >= 0 && column >= 0) {
                     store_dx(dx, i, value, beta);
                 }
             }

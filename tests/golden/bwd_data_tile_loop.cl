@@ -1,65 +1,70 @@
 /* Step 2: bwd_data_tile */
 
 typedef struct {
+    long pitch;
+    long image_stride;
+    long channel_stride;
+    long tail;
+    long images;
+    long block_stride;
     long dy_channels;
     long dy_rows;
     long dy_columns;
-    long dy_pitch;
     long dy_start;
-    long dy_length;
-    long dy_tail;
-    long dy_image_stride;
-    long dy_channel_stride;
     long dy_offset;
-    long c;
-    long h;
-    long w;
-    long k;
-    long r;
-    long s;
+    long taps_h;
+    long stride_h;
+    long dilation_h;
+    long pad_h;
+    long step_h;
+    long taps_w;
+    long stride_w;
+    long dilation_w;
+    long pad_w;
+    long step_w;
+    long groups;
+    long group_c;
+    long group_k;
+    long x_rows;
+    long x_columns;
+    long dx_image;
+    long dx_row;
     long filter;
-    long origin;
-    long row_step;
-    long column_step;
     long weights;
     long run;
     long k_block;
     long c_blocks;
-    long tiles;
     long chunks;
     long span;
 } shape_t;
 
-static float16 round_dy16(float16 v) {
-    int16 bits = as_int16(v) & 0x7fffffff;
+/* Rows or columns of the problem. */
+typedef struct {
+    int in, out, taps, stride, dilation, pad, step;
+} axis_t;
+
+static axis_t axis_rows(shape_t shape) {
+    const axis_t a = {shape.x_rows, shape.dy_rows, shape.taps_h, shape.stride_h,
+                      shape.dilation_h, shape.pad_h, shape.step_h};
+    return a;
+}
+
+static axis_t axis_columns(shape_t shape) {
+    const axis_t a = {shape.x_columns, shape.dy_columns, shape.taps_w, shape.stride_w,
+                      shape.dilation_w, shape.pad_w, shape.step_w};
+    return a;
+}
+
+static float16 scaled_dy(float16 v) {
     /* Finite values are clipped at 63.96875. */
-    bits = select(min(bits, (int16)(0x427fe000)), bits, bits >= 0x7f800000);
-    float16 a = as_float16(bits) * 0x1p10f;
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int16 power = clamp(as_int16(a) & 0x7f800000, (int16)(0x38800000), (int16)(0x47000000));
-    float16 m = as_float16(power + 0x06800000);
-    a = (a + m) - m;
-    return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
+    const int16 bits = as_int16(v) & 0x7fffffff;
+    const int16 sign = as_int16(v) ^ bits;
+    v = as_float16(sign | select(min(bits, (int16)(0x427fe000)), bits, bits >= 0x7f800000));
+    return v * 0x1p10f;
 }
 
 static float16 load_dy16(__global const float *p, long i) {
-    return round_dy16(vload16(0, p + i));
-}
-
-static float round_dy(float v) {
-    int bits = as_int(v) & 0x7fffffff;
-    /* Finite values are clipped at 63.96875. */
-    bits = select(min(bits, (int)(0x427fe000)), bits, bits >= 0x7f800000);
-    float a = as_float(bits) * 0x1p10f;
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
-    float m = as_float(power + 0x06800000);
-    a = (a + m) - m;
-    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
-}
-
-static float load_dy(__global const float *p, long i) {
-    return round_dy(p[i]);
+    return scaled_dy(vload16(0, p + i));
 }
 
 static float16 load_dy_plane(__global const half *p, long i) {
@@ -67,7 +72,7 @@ static float16 load_dy_plane(__global const half *p, long i) {
 }
 
 static void store_dy_plane(__global half *p, int i, float16 v) {
-    vstore_half16(v, 0, p + i);
+    vstore_half16_rte(v, 0, p + i);
 }
 
 static void zeros_dy(__global half *p, int i) {
@@ -83,54 +88,71 @@ static void zero_dy_plane(__global half *p, int from, int to) {
     }
 }
 
-static float16 load_dy_short(__global const float *p, long i, long total, int columns) {
+static float16 load_dy_columns(__global const float *p, long i, long total, int step, int columns) {
     const int16 lane = (int16)(0, 1, 2, 3, 4, 5, 6, 7,
                                8, 9, 10, 11, 12, 13, 14, 15);
-    if (i + 16 <= total) {
+    if (step == 1 && i + 16 <= total) {
         return select((float16)(0.0f), load_dy16(p, i), lane < columns);
     }
     float row[16] = {0.0f};
     for (int j = 0; j < columns; ++j) {
-        row[j] = load_dy(p, i + j);
+        row[j] = p[i];
+        i += step;
     }
-    return vload16(0, row);
+    return scaled_dy(vload16(0, row));
 }
 
-static void store_dy_short(__global half *p, int at, float16 v, int columns, int pitch, int length) {
-    if (at + 16 <= length) {
+static void store_dy_short(__global half *p, int at, float16 v, int columns, int to, int end) {
+    if (at + 16 <= end) {
         store_dy_plane(p, at, v);
-        zero_dy_plane(p, at + 16, at + pitch);
+        zero_dy_plane(p, at + 16, to);
         return;
     }
     float row[16];
     int done = 0;
     vstore16(v, 0, row);
     if (columns & 8) {
-        vstore_half8(vload8(0, row + done), 0, p + at + done);
+        vstore_half8_rte(vload8(0, row + done), 0, p + at + done);
         done += 8;
     }
     if (columns & 4) {
-        vstore_half4(vload4(0, row + done), 0, p + at + done);
+        vstore_half4_rte(vload4(0, row + done), 0, p + at + done);
         done += 4;
     }
     if (columns & 2) {
-        vstore_half2(vload2(0, row + done), 0, p + at + done);
+        vstore_half2_rte(vload2(0, row + done), 0, p + at + done);
         done += 2;
     }
     if (columns & 1) {
-        vstore_half(row[done], 0, p + at + done);
+        vstore_half_rte(row[done], 0, p + at + done);
     }
-    zero_dy_plane(p, at + columns, at + pitch);
+    zero_dy_plane(p, at + columns, to);
 }
 
-static void pack_dy_long(__global const float *p, long i, __global half *plane, int at, int columns, int gap) {
+static void store_dy_long(__global const float *p, long i, long total, int step, __global half *plane, int at, int columns, int to) {
+    const int gap = to - at - columns;
     if (gap > 16)
-        zero_dy_plane(plane, at + columns, at + columns + gap);
+        zero_dy_plane(plane, at + columns, to);
     else if (gap > 0)
-        zeros_dy(plane, at + columns + gap - 16);
+        zeros_dy(plane, to - 16);
     for (int j = 0; j < columns; j += 16) {
         const int from = min(j, columns - 16);
         store_dy_plane(plane, at + from, load_dy16(p, i + from));
+    }
+}
+
+static void pack_dy_plane(__global const float *p, long i, long total, long row_step, int step, __global half *plane, int at, int rows, int columns, int pitch, int end) {
+    rows = columns > 0 ? rows : 0;
+    zero_dy_plane(plane, 0, rows > 0 ? at : end);
+    for (int row = 0; row < rows; ++row) {
+        const int to = row + 1 < rows ? at + pitch : end;
+        if (columns < 16) {
+            store_dy_short(plane, at, load_dy_columns(p, i, total, step, columns), columns, to, end);
+        } else {
+            store_dy_long(p, i, total, step, plane, at, columns, to);
+        }
+        i += row_step;
+        at += pitch;
     }
 }
 
@@ -142,29 +164,17 @@ void bwd_data_tile_pack_dy(
     shape_t shape) {
     dy += dy_offset;
     scratch += scratch_offset;
-    const int rows = shape.dy_rows;
-    const int columns = shape.dy_columns;
-    const int pitch = shape.dy_pitch;
-    const int length = shape.dy_length;
+    const long rows = shape.dy_rows;
+    const long columns = shape.dy_columns;
     const long channels = shape.dy_channels;
     const long total = batch * channels * rows * columns;
+    const int pitch = shape.pitch;
     const long index = get_group_id(0);
     const long image = index / channels;
-    __global half *plane = ((__global half *)(scratch + shape.dy_offset)) + image * shape.dy_image_stride + index % channels * shape.dy_channel_stride;
-    long i = index * rows * columns;
-    int at = shape.dy_start;
-    zero_dy_plane(plane, 0, at);
-    for (int row = 0; row < rows; ++row) {
-        if (columns < 16) {
-            store_dy_short(plane, at, load_dy_short(dy, i, total, columns), columns, pitch, length);
-        } else {
-            pack_dy_long(dy, i, plane, at, columns, pitch - columns);
-        }
-        i += columns;
-        at += pitch;
-    }
-    const int tail = image + 1 == batch ? shape.dy_tail : 0;
-    zero_dy_plane(plane, at - pitch + columns, length + tail);
+    const bool is_last = image + 1 == batch || image % shape.images == shape.images - 1;
+    const int end = shape.image_stride + (is_last ? shape.tail : 0);
+    __global half *plane = ((__global half *)(scratch + shape.dy_offset)) + image / shape.images * shape.block_stride + image % shape.images * shape.image_stride + index % channels * shape.channel_stride;
+    pack_dy_plane(dy, index * rows * columns, total, columns, 1, plane, shape.dy_start, rows, columns, pitch, end);
 }
 
 static float16 round_w16(float16 v) {
@@ -199,6 +209,28 @@ static float load_w(__global const float *p, long i) {
     return round_w(p[i]);
 }
 
+static void copy_run(__global const float *w, long i, long total, __global float *to, int count) {
+    const int last = count - 16;
+    for (int j = 0; j < last; j += 16) {
+        vstore16(load_w16(w, i + j), 0, to + j);
+    }
+    if (last >= 0) {
+        vstore16(load_w16(w, i + last), 0, to + last);
+        return;
+    }
+    float run[16];
+    if (i + 16 <= total) {
+        vstore16(load_w16(w, i), 0, run);
+    } else {
+        for (int j = 0; j < count; ++j) {
+            run[j] = load_w(w, i + j);
+        }
+    }
+    for (int j = 0; j < count; ++j) {
+        to[j] = run[j];
+    }
+}
+
 __kernel
 void bwd_data_tile_pack_w(
     __global const float *w, long w_offset,
@@ -206,29 +238,46 @@ void bwd_data_tile_pack_w(
     shape_t shape) {
     w += w_offset;
     scratch += scratch_offset;
-    const long item = get_group_id(0);
-    const long k = item % shape.k;
-    const long c = item / shape.k * 4;
-    const int count = min(4, (int)(shape.c - c)) * shape.filter;
-    const long from = (k * shape.c + c) * shape.filter;
-    __global float *to = scratch + shape.weights + item * shape.run;
-    const int last = count - 16;
-    for (int i = 0; i < last; i += 16) {
-        vstore16(load_w16(w, from + i), 0, to + i);
-    }
-    if (last >= 0) {
-        vstore16(load_w16(w, from + last), 0, to + last);
-    } else {
-        for (int i = 0; i < count; ++i) {
-            to[i] = load_w(w, from + i);
+    const long items = (shape.group_k + 32 - 1) / 32;
+    const long block = get_group_id(0) / items;
+    const long first = get_group_id(0) % items * 32;
+    const long end = min(first + 32, shape.group_k);
+    const long group = block / shape.c_blocks;
+    const long c = block % shape.c_blocks * 4;
+    const int count = min(4, (int)(shape.group_c - c)) * shape.filter;
+    const long total = shape.groups * shape.group_k * shape.group_c * shape.filter;
+    for (long k = first; k < end; ++k) {
+        const long from = ((group * shape.group_k + k) * shape.group_c + c) * shape.filter;
+        __global float *to = scratch + shape.weights + (block * shape.group_k + k) * shape.run;
+        copy_run(w, from, total, to, count);
+        for (int i = count; i < shape.run; ++i) {
+            to[i] = 0.0f;
         }
-    }
-    for (int i = count; i < shape.run; ++i) {
-        to[i] = 0.0f;
     }
 }
 
-static void multiply(__global const half *plane, __global const float *weights, shape_t shape, int channels, float *sums) {
+typedef struct {
+    int count;
+    long weight, shift, weight_step, shift_step;
+} taps_t;
+
+/* unit: from row to row of a plane, or 1; weights: of the filter likewise. */
+static taps_t taps_of(axis_t a, int phase, long unit, long weights) {
+    const int most = min(a.taps, a.step);
+    int tap = 0;
+    while (tap < most && tap * a.dilation % a.stride != phase)
+        ++tap;
+    taps_t t;
+    t.count = tap < most ? (a.taps - 1 - tap) / a.step + 1 : 0;
+    t.weight = tap * weights;
+    t.shift = tap * a.dilation / a.stride * unit;
+    t.weight_step = a.step * weights;
+    t.shift_step = a.step * a.dilation / a.stride * unit;
+    return t;
+}
+
+__attribute__((noinline))
+static void multiply(__global const half *plane, __global const float *weights, taps_t rows, taps_t columns, shape_t shape, int channels, float *sums) {
     float16 sum0_0 = 0.0f;
     float16 sum0_1 = 0.0f;
     float16 sum1_0 = 0.0f;
@@ -238,10 +287,10 @@ static void multiply(__global const half *plane, __global const float *weights, 
     float16 sum3_0 = 0.0f;
     float16 sum3_1 = 0.0f;
     for (int k = 0; k < channels; ++k) {
-        for (int r = 0; r < shape.r; ++r) {
-            for (int s = 0; s < shape.s; ++s) {
-                const long shift = -(r * shape.row_step + s * shape.column_step);
-                __global const float *a = weights + r * shape.s + s;
+        for (int r = 0; r < rows.count; ++r) {
+            for (int s = 0; s < columns.count; ++s) {
+                const long shift = -(r * rows.shift_step + s * columns.shift_step);
+                __global const float *a = weights + r * rows.weight_step + s * columns.weight_step;
                 const float16 b0 = load_dy_plane(plane, shift + 0 * 16);
                 const float16 b1 = load_dy_plane(plane, shift + 1 * 16);
                 sum0_0 = a[0 * shape.filter] * b0 + sum0_0;
@@ -254,7 +303,7 @@ static void multiply(__global const half *plane, __global const float *weights, 
                 sum3_1 = a[3 * shape.filter] * b1 + sum3_1;
             }
         }
-        plane += shape.dy_length;
+        plane += shape.channel_stride;
         weights += shape.run;
     }
     vstore16(vload16(0, sums + 0 * 32 + 0 * 16) + sum0_0, 0, sums + 0 * 32 + 0 * 16);
@@ -265,6 +314,37 @@ static void multiply(__global const half *plane, __global const float *weights, 
     vstore16(vload16(0, sums + 2 * 32 + 1 * 16) + sum2_1, 0, sums + 2 * 32 + 1 * 16);
     vstore16(vload16(0, sums + 3 * 32 + 0 * 16) + sum3_0, 0, sums + 3 * 32 + 0 * 16);
     vstore16(vload16(0, sums + 3 * 32 + 1 * 16) + sum3_1, 0, sums + 3 * 32 + 1 * 16);
+}
+
+static void sum_phase(__global const half *plane, __global const float *weights, taps_t rows, taps_t columns, shape_t shape, float *sums) {
+    for (int j = 0; j < 128; ++j) {
+        sums[j] = 0.0f;
+    }
+    if (rows.count * columns.count == 0)
+        return;
+    for (long k = 0; k < shape.group_k; k += shape.k_block) {
+        multiply(plane - columns.shift + k * shape.channel_stride, weights + columns.weight + k * shape.run, rows, columns, shape, min(shape.k_block, shape.group_k - k), sums);
+    }
+}
+
+static const float *interleave(const float *sums, int phases, float *strip) {
+    if (phases == 1)
+        return sums;
+    if (phases == 2) {
+        for (int i = 0; i < 32; i += 16) {
+            const float16 a = vload16(0, sums + i);
+            const float16 b = vload16(0, sums + 128 + i);
+            vstore16((float16)(a.s0, b.s0, a.s1, b.s1, a.s2, b.s2, a.s3, b.s3, a.s4, b.s4, a.s5, b.s5, a.s6, b.s6, a.s7, b.s7), 0, strip + 2 * i);
+            vstore16((float16)(a.s8, b.s8, a.s9, b.s9, a.sa, b.sa, a.sb, b.sb, a.sc, b.sc, a.sd, b.sd, a.se, b.se, a.sf, b.sf), 0, strip + 2 * i + 16);
+        }
+        return strip;
+    }
+    for (int phase = 0; phase < phases; ++phase) {
+        for (int i = 0; i < 32; ++i) {
+            strip[i * phases + phase] = sums[phase * 128 + i];
+        }
+    }
+    return strip;
 }
 
 static void store_dx16(__global float *p, long i,
@@ -340,18 +420,43 @@ static void store_run(__global float *dx, long i, const float *sums, int count, 
     }
 }
 
-static void store_positions(__global float *dx, int position, shape_t shape, const float *sums, float beta) {
-    const int pitch = shape.dy_pitch;
-    const int width = shape.w;
-    int h = position / pitch;
-    int w = position % pitch;
-    for (int i = 0; i < 32 && h < shape.h; ++h) {
-        const int count = min(width - w, 32 - i);
-        if (count > 0) {
-            store_run(dx, h * width + w, sums + i, count, beta);
+typedef struct {
+    int image, row, column, rows, images;
+} place_t;
+
+static place_t place_of(int position, int rows, int images, shape_t shape) {
+    const int image = position / (int)shape.image_stride;
+    const int rest = position - image * (int)shape.image_stride;
+    const int row = rest / (int)shape.pitch;
+    const place_t p = {image, row, rest - row * (int)shape.pitch, rows, images};
+    return p;
+}
+
+static void store_row(__global float *dx, int column, int count, axis_t w, const float *strip, float beta) {
+    const int at = column * w.stride - w.pad % w.stride;
+    const int from = max(at, 0);
+    const int to = min(at + count * w.stride, w.in);
+    if (from < to)
+        store_run(dx, from, strip + from - at, to - from, beta);
+}
+
+static void store_positions(__global float *dx, place_t p, axis_t w, shape_t shape, const float *strip, float beta) {
+    const int pitch = shape.pitch;
+    int image = p.image;
+    int row = p.row;
+    int column = p.column;
+    for (int i = 0; i < 32 && image < p.images;) {
+        if (row >= p.rows) {
+            i += (int)shape.image_stride - row * pitch - column;
+            row = 0;
+            ++image;
+        } else {
+            const int count = min(pitch - column, 32 - i);
+            store_row(dx + image * shape.dx_image + row * shape.dx_row, column, count, w, strip + i * w.stride, beta);
+            i += count;
+            ++row;
         }
-        i += pitch - w;
-        w = 0;
+        column = 0;
     }
 }
 
@@ -360,31 +465,46 @@ void bwd_data_tile(
     __global float *scratch, long scratch_offset,
     __global float *dx, long dx_offset,
     float beta,
+    int batch,
     shape_t shape) {
     scratch += scratch_offset;
     dx += dx_offset;
-    const long item = get_group_id(0);
+    const axis_t h = axis_rows(shape);
+    const axis_t w = axis_columns(shape);
+    long item = get_group_id(0);
     const long c_block = item % shape.c_blocks;
-    const int chunk = item / shape.c_blocks % shape.chunks;
-    const long image = item / shape.c_blocks / shape.chunks;
+    item /= shape.c_blocks;
+    const int chunk = item % shape.chunks;
+    item /= shape.chunks;
+    const int phase = item % h.stride;
+    item /= h.stride;
+    const long group = item % shape.groups;
+    const long block = item / shape.groups;
+    const int images = min(shape.images, batch - block * shape.images);
     const long c = c_block * 4;
-    const long pixels = shape.h * shape.w;
-    const int channels = min(4, (int)(shape.c - c));
-    __global const half *plane = ((__global half *)(scratch + shape.dy_offset)) + image * shape.dy_image_stride + shape.origin;
-    __global const float *weights = scratch + shape.weights + c_block * shape.k * shape.run;
-    dx += (image * shape.c + c) * pixels;
-    float sums[4 * 32];
-    const int end = min((chunk + 1) * shape.span, shape.tiles);
-    for (int i = chunk * shape.span; i < end; ++i) {
-        const int position = i * 32;
-        for (int j = 0; j < 4 * 32; ++j) {
-            sums[j] = 0.0f;
-        }
-        for (long k = 0; k < shape.k; k += shape.k_block) {
-            multiply(plane + position + k * shape.dy_length, weights + k * shape.run, shape, min(shape.k_block, shape.k - k), sums);
+    const int channels = min(4, (int)(shape.group_c - c));
+    const int first = (h.pad - phase + h.stride - 1) / h.stride;
+    const int top = first * h.stride + phase - h.pad;
+    const taps_t rows = taps_of(h, phase, shape.pitch, w.taps);
+    __global const half *plane = ((__global half *)(scratch + shape.dy_offset)) + block * shape.block_stride + group * shape.group_k * shape.channel_stride + shape.dy_start + first * shape.pitch + w.pad / w.stride - rows.shift;
+    __global const float *weights = scratch + shape.weights + (group * shape.c_blocks + c_block) * shape.group_k * shape.run + rows.weight;
+    const long pixels = (long)h.in * w.in;
+    dx += block * shape.images * shape.dx_image + (group * shape.group_c + c) * pixels + (long)top * w.in;
+    taps_t columns[16];
+    for (int j = 0; j < w.stride; ++j)
+        columns[j] = taps_of(w, j, 1, 1);
+    float sums[16 * 128];
+    float strip[16 * 32];
+    const int row_count = (h.in - top + h.stride - 1) / h.stride;
+    const int begin = chunk * shape.span * 32;
+    const int end = min(begin + shape.span * 32, (images - 1) * shape.image_stride + row_count * shape.pitch);
+    for (int position = begin; position < end; position += 32) {
+        const place_t place = place_of(position, row_count, images, shape);
+        for (int j = 0; j < w.stride; ++j) {
+            sum_phase(plane + position, weights, rows, columns[j], shape, sums + j * 128);
         }
         for (int j = 0; j < channels; ++j) {
-            store_positions(dx + j * pixels, position, shape, sums + j * 32, beta);
+            store_positions(dx + j * pixels, place, w, shape, interleave(sums + j * 32, w.stride, strip), beta);
         }
     }
 }

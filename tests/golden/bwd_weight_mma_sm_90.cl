@@ -33,6 +33,42 @@ typedef struct {
     int group_k;
 } sizes_t;
 
+/*
+ * Where a row or a term of an implicit matrix product lies in a tensor: an
+ * index (x, y: low and high half) and the row (z) and column (w) that the
+ * tensor bounds. The element of a row and a term is at the sum of both spots,
+ * if that is inside. A vector, not a struct: one load from local memory.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+typedef int4 spot_t;
+
+/* What does not exist gets a row that no other spot brings back inside. */
+spot_t spot(int exists, long at, int y, int x)
+{
+    return (spot_t)(as_int2(at), exists ? y : -0x40000000, x);
+}
+
+int spot_inside(spot_t row, spot_t term, int limit_y, int limit_x)
+{
+    int y = row.z + term.z;
+    int x = row.w + term.w;
+    return y >= 0 && y < limit_y && x >= 0 && x < limit_x;
+}
+
+long spot_index(spot_t row, spot_t term)
+{
+    return as_long(row.xy) + as_long(term.xy);
+}
+
+/* Do count spots, first to last, lie side by side in memory and in one row of
+ * the tensor? Their columns are then reach apart. */
+int spots_join(spot_t first, spot_t last, int count, int reach)
+{
+    return as_long(last.xy) - as_long(first.xy) == count - 1 &&
+           last.z == first.z && last.w - first.w == reach;
+}
+
 /* One work-group's tile of dW. */
 typedef struct {
     int group;
@@ -42,7 +78,8 @@ typedef struct {
     int begin, end; /* its pixels */
 } block_t;
 
-void block_place(block_t *b, const sizes_t *s, int number) {
+__attribute__((always_inline))
+void block_place(block_t *b, const sizes_t *s, int split, int number) {
     b->columns = s->r * s->s * s->group_c;
     int column_tiles = (b->columns + 64 - 1) / 64;
     int k_tiles = (s->group_k + 64 - 1) / 64;
@@ -53,38 +90,70 @@ void block_place(block_t *b, const sizes_t *s, int number) {
     b->group = number % s->groups;
     b->part = number / s->groups;
     int pixels = s->n * s->p * s->q;
-    int tiles = (pixels + 4 * 32 - 1) / (4 * 32);
+    int tiles = (pixels + split * 32 - 1) / (split * 32);
     b->begin = min(b->part * tiles * 32, pixels);
     b->end = min(b->begin + tiles * 32, pixels);
 }
 
+__attribute__((always_inline))
 int3 pixel_at(const sizes_t *s, int pixel) {
     int row = pixel / s->q;
     return (int3)(row / s->p, row % s->p, pixel % s->q);
 }
 
-long dy_at(const block_t *b, const sizes_t *s, int row, int k) {
-    int channel = b->k0 + row;
-    if (channel >= s->group_k || k >= b->end)
-        return -1;
-    int3 pixel = pixel_at(s, k);
-    channel += b->group * s->group_k;
-    return pixel.x * s->dy_image + channel * s->dy_channel +
-           pixel.y * s->dy_row + pixel.z * s->dy_column;
+__attribute__((always_inline))
+spot_t dy_row(const block_t *b, const sizes_t *s, int row) {
+    int k = b->k0 + row;
+    long at = (b->group * s->group_k + k) * s->dy_channel;
+    return spot(k < s->group_k, at, 0, 0);
 }
 
-long x_at(const block_t *b, const sizes_t *s, int row, int k) {
-    int column = b->column0 + row;
-    if (column >= b->columns || k >= b->end)
-        return -1;
+__attribute__((always_inline))
+spot_t dy_term(const block_t *b, const sizes_t *s, int k) {
     int3 pixel = pixel_at(s, k);
+    long at = pixel.x * s->dy_image + pixel.y * s->dy_row + pixel.z * s->dy_column;
+    return spot(k < b->end, at, 0, 0);
+}
+
+__attribute__((always_inline))
+int3 column_at(const sizes_t *s, int column) {
     int tap = column / s->group_c;
-    int h = pixel.y * s->stride_h + tap / s->s * s->dilation_h - s->pad_top;
-    int w = pixel.z * s->stride_w + tap % s->s * s->dilation_w - s->pad_left;
-    if (h < 0 || w < 0 || h >= s->h || w >= s->w)
-        return -1;
-    int channel = b->group * s->group_c + column % s->group_c;
-    return pixel.x * s->x_image + channel * s->x_channel + h * s->x_row + w * s->x_column;
+    int channel = column % s->group_c;
+    return (int3)(channel, tap / s->s, tap % s->s);
+}
+
+__attribute__((always_inline))
+spot_t x_row(const block_t *b, const sizes_t *s, int row) {
+    if (b->column0 + row >= b->columns)
+        return spot(0, 0, 0, 0);
+    int3 column = column_at(s, b->column0 + row);
+    int y = column.y * s->dilation_h - s->pad_top;
+    int x = column.z * s->dilation_w - s->pad_left;
+    long at = (b->group * s->group_c + column.x) * s->x_channel + y * s->x_row + x * s->x_column;
+    return spot(1, at, y, x);
+}
+
+__attribute__((always_inline))
+spot_t x_term(const block_t *b, const sizes_t *s, int k) {
+    int3 pixel = pixel_at(s, k);
+    int y = pixel.y * s->stride_h;
+    int x = pixel.z * s->stride_w;
+    long at = pixel.x * s->x_image + y * s->x_row + x * s->x_column;
+    return spot(k < b->end, at, y, x);
+}
+
+__attribute__((always_inline))
+long dw_row(const block_t *b, const sizes_t *s, int m) {
+    int k = b->k0 + m;
+    long at = (b->group * s->group_k + k) * s->w_image;
+    return k < s->group_k ? at : -1;
+}
+
+__attribute__((always_inline))
+long dw_column(const block_t *b, const sizes_t *s, int n) {
+    int3 column = column_at(s, b->column0 + n);
+    long at = column.x * s->w_channel + column.y * s->w_row + column.z * s->w_column;
+    return b->column0 + n < b->columns ? at : -1;
 }
 
 int dy_run(const block_t *b, const sizes_t *s, int row, int k) {
@@ -93,6 +162,18 @@ int dy_run(const block_t *b, const sizes_t *s, int row, int k) {
 
 int x_run(const block_t *b, const sizes_t *s, int row, int k) {
     return (b->column0 + row) % s->group_c + 8 <= s->group_c;
+}
+
+long dy_at(const block_t *b, const sizes_t *sizes, int row, int k) {
+    spot_t r = dy_row(b, sizes, row);
+    spot_t t = dy_term(b, sizes, k);
+    return spot_inside(r, t, 1, 1) ? spot_index(r, t) : -1;
+}
+
+long x_at(const block_t *b, const sizes_t *sizes, int row, int k) {
+    spot_t r = x_row(b, sizes, row);
+    spot_t t = x_term(b, sizes, k);
+    return spot_inside(r, t, sizes->h, sizes->w) ? spot_index(r, t) : -1;
 }
 
 /*
@@ -228,7 +309,7 @@ void bwd_weight_mma(
     x += x_offset;
     scratch += scratch_offset;
     block_t block;
-    block_place(&block, &sizes, (int)get_group_id(0));
+    block_place(&block, &sizes, 4, (int)get_group_id(0));
     int item = (int)get_local_id(0);
     __local ushort tile_a[64 * 40] __attribute__((aligned(16)));
     __local ushort tile_b[64 * 40] __attribute__((aligned(16)));
@@ -288,13 +369,10 @@ void bwd_weight_mma(
                 int m = warp * 16 + i * 16 + c_row(lane, reg, 0);
                 int n = j * 8 + c_column(lane, reg, 0);
                 float value = acc[i][j][reg];
-                int k = block.k0 + m;
-                int column = block.column0 + n;
-                if (k < sizes.group_k && column < block.columns) {
-                    int tap = column / sizes.group_c;
-                    long i = (block.group * sizes.group_k + k) * sizes.w_image;
-                    i += column % sizes.group_c * sizes.w_channel;
-                    i += tap / sizes.s * sizes.w_row + tap % sizes.s * sizes.w_column;
+                long row = dw_row(&block, &sizes, m);
+                long column = dw_column(&block, &sizes, n);
+                long i = row + column;
+                if (row >= 0 && column >= 0) {
                     scratch[block.part * (sizes.k * sizes.w_image) + i] = value;
                 }
             }
@@ -315,6 +393,7 @@ void bwd_weight_mma_sum(
     long i = get_group_id(0) * 128 + get_local_id(0);
     if (i < count) {
         float value = 0.0f;
+        #pragma unroll 8
         for (int part = 0; part < 4; ++part)
             value += scratch[part * count + i];
         store_dw(dw, i, value, beta);

@@ -1,70 +1,74 @@
 /* Step 3: bwd_weight_tile */
 
 typedef struct {
+    long pitch;
+    long image_stride;
+    long channel_stride;
+    long tail;
+    long images;
+    long block_stride;
     long dy_channels;
     long dy_rows;
     long dy_columns;
-    long dy_pitch;
     long dy_start;
-    long dy_length;
-    long dy_tail;
-    long dy_image_stride;
-    long dy_channel_stride;
     long dy_offset;
     long x_channels;
     long x_rows;
     long x_columns;
-    long x_pitch;
     long x_start;
-    long x_length;
-    long x_tail;
-    long x_image_stride;
-    long x_channel_stride;
     long x_offset;
-    long c;
-    long k;
-    long s;
+    long phase_stride;
+    long taps_h;
+    long stride_h;
+    long dilation_h;
+    long pad_h;
+    long step_h;
+    long taps_w;
+    long stride_w;
+    long dilation_w;
+    long pad_w;
+    long step_w;
+    long groups;
+    long group_c;
+    long group_k;
     long filter;
-    long row_step;
-    long column_step;
     long segment;
     long split_k;
     long k_blocks;
     long c_blocks;
+    long tap_blocks;
+    long taps;
     long weights;
     long partials;
 } shape_t;
 
-static float16 round_dy16(float16 v) {
-    int16 bits = as_int16(v) & 0x7fffffff;
+/* Rows or columns of the problem. */
+typedef struct {
+    int in, out, taps, stride, dilation, pad, step;
+} axis_t;
+
+static axis_t axis_rows(shape_t shape) {
+    const axis_t a = {shape.x_rows, shape.dy_rows, shape.taps_h, shape.stride_h,
+                      shape.dilation_h, shape.pad_h, shape.step_h};
+    return a;
+}
+
+static axis_t axis_columns(shape_t shape) {
+    const axis_t a = {shape.x_columns, shape.dy_columns, shape.taps_w, shape.stride_w,
+                      shape.dilation_w, shape.pad_w, shape.step_w};
+    return a;
+}
+
+static float16 scaled_dy(float16 v) {
     /* Finite values are clipped at 63.96875. */
-    bits = select(min(bits, (int16)(0x427fe000)), bits, bits >= 0x7f800000);
-    float16 a = as_float16(bits) * 0x1p10f;
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int16 power = clamp(as_int16(a) & 0x7f800000, (int16)(0x38800000), (int16)(0x47000000));
-    float16 m = as_float16(power + 0x06800000);
-    a = (a + m) - m;
-    return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
+    const int16 bits = as_int16(v) & 0x7fffffff;
+    const int16 sign = as_int16(v) ^ bits;
+    v = as_float16(sign | select(min(bits, (int16)(0x427fe000)), bits, bits >= 0x7f800000));
+    return v * 0x1p10f;
 }
 
 static float16 load_dy16(__global const float *p, long i) {
-    return round_dy16(vload16(0, p + i));
-}
-
-static float round_dy(float v) {
-    int bits = as_int(v) & 0x7fffffff;
-    /* Finite values are clipped at 63.96875. */
-    bits = select(min(bits, (int)(0x427fe000)), bits, bits >= 0x7f800000);
-    float a = as_float(bits) * 0x1p10f;
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
-    float m = as_float(power + 0x06800000);
-    a = (a + m) - m;
-    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
-}
-
-static float load_dy(__global const float *p, long i) {
-    return round_dy(p[i]);
+    return scaled_dy(vload16(0, p + i));
 }
 
 static float16 load_dy_plane(__global const half *p, long i) {
@@ -72,7 +76,7 @@ static float16 load_dy_plane(__global const half *p, long i) {
 }
 
 static void store_dy_plane(__global half *p, int i, float16 v) {
-    vstore_half16(v, 0, p + i);
+    vstore_half16_rte(v, 0, p + i);
 }
 
 static void zeros_dy(__global half *p, int i) {
@@ -88,54 +92,71 @@ static void zero_dy_plane(__global half *p, int from, int to) {
     }
 }
 
-static float16 load_dy_short(__global const float *p, long i, long total, int columns) {
+static float16 load_dy_columns(__global const float *p, long i, long total, int step, int columns) {
     const int16 lane = (int16)(0, 1, 2, 3, 4, 5, 6, 7,
                                8, 9, 10, 11, 12, 13, 14, 15);
-    if (i + 16 <= total) {
+    if (step == 1 && i + 16 <= total) {
         return select((float16)(0.0f), load_dy16(p, i), lane < columns);
     }
     float row[16] = {0.0f};
     for (int j = 0; j < columns; ++j) {
-        row[j] = load_dy(p, i + j);
+        row[j] = p[i];
+        i += step;
     }
-    return vload16(0, row);
+    return scaled_dy(vload16(0, row));
 }
 
-static void store_dy_short(__global half *p, int at, float16 v, int columns, int pitch, int length) {
-    if (at + 16 <= length) {
+static void store_dy_short(__global half *p, int at, float16 v, int columns, int to, int end) {
+    if (at + 16 <= end) {
         store_dy_plane(p, at, v);
-        zero_dy_plane(p, at + 16, at + pitch);
+        zero_dy_plane(p, at + 16, to);
         return;
     }
     float row[16];
     int done = 0;
     vstore16(v, 0, row);
     if (columns & 8) {
-        vstore_half8(vload8(0, row + done), 0, p + at + done);
+        vstore_half8_rte(vload8(0, row + done), 0, p + at + done);
         done += 8;
     }
     if (columns & 4) {
-        vstore_half4(vload4(0, row + done), 0, p + at + done);
+        vstore_half4_rte(vload4(0, row + done), 0, p + at + done);
         done += 4;
     }
     if (columns & 2) {
-        vstore_half2(vload2(0, row + done), 0, p + at + done);
+        vstore_half2_rte(vload2(0, row + done), 0, p + at + done);
         done += 2;
     }
     if (columns & 1) {
-        vstore_half(row[done], 0, p + at + done);
+        vstore_half_rte(row[done], 0, p + at + done);
     }
-    zero_dy_plane(p, at + columns, at + pitch);
+    zero_dy_plane(p, at + columns, to);
 }
 
-static void pack_dy_long(__global const float *p, long i, __global half *plane, int at, int columns, int gap) {
+static void store_dy_long(__global const float *p, long i, long total, int step, __global half *plane, int at, int columns, int to) {
+    const int gap = to - at - columns;
     if (gap > 16)
-        zero_dy_plane(plane, at + columns, at + columns + gap);
+        zero_dy_plane(plane, at + columns, to);
     else if (gap > 0)
-        zeros_dy(plane, at + columns + gap - 16);
+        zeros_dy(plane, to - 16);
     for (int j = 0; j < columns; j += 16) {
         const int from = min(j, columns - 16);
         store_dy_plane(plane, at + from, load_dy16(p, i + from));
+    }
+}
+
+static void pack_dy_plane(__global const float *p, long i, long total, long row_step, int step, __global half *plane, int at, int rows, int columns, int pitch, int end) {
+    rows = columns > 0 ? rows : 0;
+    zero_dy_plane(plane, 0, rows > 0 ? at : end);
+    for (int row = 0; row < rows; ++row) {
+        const int to = row + 1 < rows ? at + pitch : end;
+        if (columns < 16) {
+            store_dy_short(plane, at, load_dy_columns(p, i, total, step, columns), columns, to, end);
+        } else {
+            store_dy_long(p, i, total, step, plane, at, columns, to);
+        }
+        i += row_step;
+        at += pitch;
     }
 }
 
@@ -147,61 +168,43 @@ void bwd_weight_tile_pack_dy(
     shape_t shape) {
     dy += dy_offset;
     scratch += scratch_offset;
-    const int rows = shape.dy_rows;
-    const int columns = shape.dy_columns;
-    const int pitch = shape.dy_pitch;
-    const int length = shape.dy_length;
+    const long rows = shape.dy_rows;
+    const long columns = shape.dy_columns;
     const long channels = shape.dy_channels;
     const long total = batch * channels * rows * columns;
+    const int pitch = shape.pitch;
     const long index = get_group_id(0);
     const long image = index / channels;
-    __global half *plane = ((__global half *)(scratch + shape.dy_offset)) + image * shape.dy_image_stride + index % channels * shape.dy_channel_stride;
-    long i = index * rows * columns;
-    int at = shape.dy_start;
-    zero_dy_plane(plane, 0, at);
-    for (int row = 0; row < rows; ++row) {
-        if (columns < 16) {
-            store_dy_short(plane, at, load_dy_short(dy, i, total, columns), columns, pitch, length);
-        } else {
-            pack_dy_long(dy, i, plane, at, columns, pitch - columns);
-        }
-        i += columns;
-        at += pitch;
-    }
-    const int tail = image + 1 == batch ? shape.dy_tail : 0;
-    zero_dy_plane(plane, at - pitch + columns, length + tail);
+    const bool is_last = image + 1 == batch || image % shape.images == shape.images - 1;
+    const int end = shape.image_stride + (is_last ? shape.tail : 0);
+    __global half *plane = ((__global half *)(scratch + shape.dy_offset)) + image / shape.images * shape.block_stride + image % shape.images * shape.image_stride + index % channels * shape.channel_stride;
+    pack_dy_plane(dy, index * rows * columns, total, columns, 1, plane, shape.dy_start, rows, columns, pitch, end);
 }
 
-static float16 round_x16(float16 v) {
-    int16 bits = as_int16(v) & 0x7fffffff;
+/* Elements of a phase's array; from: the input that is the first. */
+typedef struct {
+    int first, count, from;
+} span_t;
+
+static span_t span_of(axis_t a, int phase) {
+    const int last = phase + (a.taps - 1 - phase) / a.step * a.step;
+    const int rest = phase * a.dilation % a.stride;
+    const int first = max(phase * a.dilation / a.stride, (a.pad - rest + a.stride - 1) / a.stride);
+    const int end = min(last * a.dilation / a.stride + a.out, (a.in - 1 + a.pad - rest + a.stride) / a.stride);
+    const span_t s = {first, max(end - first, 0), rest + a.stride * first - a.pad};
+    return s;
+}
+
+static float16 scaled_x(float16 v) {
     /* Finite values are clipped at 65504. */
-    bits = select(min(bits, (int16)(0x477fe000)), bits, bits >= 0x7f800000);
-    float16 a = as_float16(bits);
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int16 power = clamp(as_int16(a) & 0x7f800000, (int16)(0x38800000), (int16)(0x47000000));
-    float16 m = as_float16(power + 0x06800000);
-    a = (a + m) - m;
-    return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
+    const int16 bits = as_int16(v) & 0x7fffffff;
+    const int16 sign = as_int16(v) ^ bits;
+    v = as_float16(sign | select(min(bits, (int16)(0x477fe000)), bits, bits >= 0x7f800000));
+    return v;
 }
 
 static float16 load_x16(__global const float *p, long i) {
-    return round_x16(vload16(0, p + i));
-}
-
-static float round_x(float v) {
-    int bits = as_int(v) & 0x7fffffff;
-    /* Finite values are clipped at 65504. */
-    bits = select(min(bits, (int)(0x477fe000)), bits, bits >= 0x7f800000);
-    float a = as_float(bits);
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
-    float m = as_float(power + 0x06800000);
-    a = (a + m) - m;
-    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
-}
-
-static float load_x(__global const float *p, long i) {
-    return round_x(p[i]);
+    return scaled_x(vload16(0, p + i));
 }
 
 static float16 load_x_plane(__global const half *p, long i) {
@@ -209,7 +212,7 @@ static float16 load_x_plane(__global const half *p, long i) {
 }
 
 static void store_x_plane(__global half *p, int i, float16 v) {
-    vstore_half16(v, 0, p + i);
+    vstore_half16_rte(v, 0, p + i);
 }
 
 static void zeros_x(__global half *p, int i) {
@@ -225,54 +228,88 @@ static void zero_x_plane(__global half *p, int from, int to) {
     }
 }
 
-static float16 load_x_short(__global const float *p, long i, long total, int columns) {
+static float16 load_x_even(__global const float *p, long i) {
+    const float16 a = vload16(0, p + i);
+    i += 16;
+    const float16 b = vload16(0, p + i);
+    return scaled_x((float16)(a.even, b.even));
+}
+
+static float16 load_x_columns(__global const float *p, long i, long total, int step, int columns) {
     const int16 lane = (int16)(0, 1, 2, 3, 4, 5, 6, 7,
                                8, 9, 10, 11, 12, 13, 14, 15);
-    if (i + 16 <= total) {
+    if (step == 1 && i + 16 <= total) {
         return select((float16)(0.0f), load_x16(p, i), lane < columns);
+    }
+    if (step == 2 && i + 32 <= total) {
+        return select((float16)(0.0f), load_x_even(p, i), lane < columns);
     }
     float row[16] = {0.0f};
     for (int j = 0; j < columns; ++j) {
-        row[j] = load_x(p, i + j);
+        row[j] = p[i];
+        i += step;
     }
-    return vload16(0, row);
+    return scaled_x(vload16(0, row));
 }
 
-static void store_x_short(__global half *p, int at, float16 v, int columns, int pitch, int length) {
-    if (at + 16 <= length) {
+static void store_x_short(__global half *p, int at, float16 v, int columns, int to, int end) {
+    if (at + 16 <= end) {
         store_x_plane(p, at, v);
-        zero_x_plane(p, at + 16, at + pitch);
+        zero_x_plane(p, at + 16, to);
         return;
     }
     float row[16];
     int done = 0;
     vstore16(v, 0, row);
     if (columns & 8) {
-        vstore_half8(vload8(0, row + done), 0, p + at + done);
+        vstore_half8_rte(vload8(0, row + done), 0, p + at + done);
         done += 8;
     }
     if (columns & 4) {
-        vstore_half4(vload4(0, row + done), 0, p + at + done);
+        vstore_half4_rte(vload4(0, row + done), 0, p + at + done);
         done += 4;
     }
     if (columns & 2) {
-        vstore_half2(vload2(0, row + done), 0, p + at + done);
+        vstore_half2_rte(vload2(0, row + done), 0, p + at + done);
         done += 2;
     }
     if (columns & 1) {
-        vstore_half(row[done], 0, p + at + done);
+        vstore_half_rte(row[done], 0, p + at + done);
     }
-    zero_x_plane(p, at + columns, at + pitch);
+    zero_x_plane(p, at + columns, to);
 }
 
-static void pack_x_long(__global const float *p, long i, __global half *plane, int at, int columns, int gap) {
+static void store_x_long(__global const float *p, long i, long total, int step, __global half *plane, int at, int columns, int to) {
+    const int gap = to - at - columns;
     if (gap > 16)
-        zero_x_plane(plane, at + columns, at + columns + gap);
+        zero_x_plane(plane, at + columns, to);
     else if (gap > 0)
-        zeros_x(plane, at + columns + gap - 16);
+        zeros_x(plane, to - 16);
+    if (step > 1) {
+        for (int j = 0; j < columns; j += 16) {
+            const int from = min(j, columns - 16);
+            store_x_plane(plane, at + from, load_x_columns(p, i + from * step, total, step, 16));
+        }
+        return;
+    }
     for (int j = 0; j < columns; j += 16) {
         const int from = min(j, columns - 16);
         store_x_plane(plane, at + from, load_x16(p, i + from));
+    }
+}
+
+static void pack_x_plane(__global const float *p, long i, long total, long row_step, int step, __global half *plane, int at, int rows, int columns, int pitch, int end) {
+    rows = columns > 0 ? rows : 0;
+    zero_x_plane(plane, 0, rows > 0 ? at : end);
+    for (int row = 0; row < rows; ++row) {
+        const int to = row + 1 < rows ? at + pitch : end;
+        if (columns < 16) {
+            store_x_short(plane, at, load_x_columns(p, i, total, step, columns), columns, to, end);
+        } else {
+            store_x_long(p, i, total, step, plane, at, columns, to);
+        }
+        i += row_step;
+        at += pitch;
     }
 }
 
@@ -284,29 +321,26 @@ void bwd_weight_tile_pack_x(
     shape_t shape) {
     x += x_offset;
     scratch += scratch_offset;
-    const int rows = shape.x_rows;
-    const int columns = shape.x_columns;
-    const int pitch = shape.x_pitch;
-    const int length = shape.x_length;
+    const long rows = shape.x_rows;
+    const long columns = shape.x_columns;
     const long channels = shape.x_channels;
     const long total = batch * channels * rows * columns;
+    const int pitch = shape.pitch;
     const long index = get_group_id(0);
     const long image = index / channels;
-    __global half *plane = ((__global half *)(scratch + shape.x_offset)) + image * shape.x_image_stride + index % channels * shape.x_channel_stride;
-    long i = index * rows * columns;
-    int at = shape.x_start;
-    zero_x_plane(plane, 0, at);
-    for (int row = 0; row < rows; ++row) {
-        if (columns < 16) {
-            store_x_short(plane, at, load_x_short(x, i, total, columns), columns, pitch, length);
-        } else {
-            pack_x_long(x, i, plane, at, columns, pitch - columns);
+    const bool is_last = image + 1 == batch || image % shape.images == shape.images - 1;
+    const int end = shape.image_stride + (is_last ? shape.tail : 0);
+    __global half *plane = ((__global half *)(scratch + shape.x_offset)) + image / shape.images * shape.block_stride + image % shape.images * shape.image_stride + index % channels * shape.channel_stride;
+    const axis_t h = axis_rows(shape);
+    const axis_t w = axis_columns(shape);
+    for (int i = 0; i < min(h.taps, h.step); ++i) {
+        const span_t row = span_of(h, i);
+        for (int j = 0; j < min(w.taps, w.step); ++j) {
+            const span_t column = span_of(w, j);
+            pack_x_plane(x, (index * rows + row.from) * columns + column.from, total, h.stride * columns, w.stride, plane, row.first * pitch + column.first, row.count, column.count, pitch, end);
+            plane += shape.phase_stride;
         }
-        i += columns;
-        at += pitch;
     }
-    const int tail = image + 1 == batch ? shape.x_tail : 0;
-    zero_x_plane(plane, at - pitch + columns, length + tail);
 }
 
 static void multiply(__global const half *dy, __global const half *x, long channel_stride, int vectors, float16 *sums) {
@@ -339,17 +373,26 @@ static float lane_sum(float16 v) {
     return c.x + c.y;
 }
 
-static void store_partials(__global float *partial, shape_t shape, int k, int c, const float16 *sums) {
-    const int k_count = min(2, (int)shape.k - k);
-    const int c_count = min(2, (int)shape.c - c);
+static void store_partials(__global float *partial, shape_t shape, int k, int c, int taps, const float16 *sums) {
+    const int k_count = min(2, (int)shape.group_k - k);
+    const int c_count = min(2, (int)shape.group_c - c);
     for (int i = 0; i < k_count; ++i) {
         for (int j = 0; j < c_count; ++j) {
-            __global float *to = partial + ((k + i) * shape.c + c + j) * shape.filter;
-            for (int tap = 0; tap < shape.filter; ++tap) {
+            __global float *to = partial + ((k + i) * shape.group_c + c + j) * shape.filter;
+            for (int tap = 0; tap < taps; ++tap) {
                 to[tap] = lane_sum(sums[tap * 4 + i * 2 + j]);
             }
         }
     }
+}
+
+static long shift_of(shape_t shape, int tap) {
+    const axis_t h = axis_rows(shape);
+    const axis_t w = axis_columns(shape);
+    const int r = tap / w.taps;
+    const int s = tap % w.taps;
+    const int phase = r % h.step * min(w.taps, w.step) + s % w.step;
+    return phase * shape.phase_stride + r * h.dilation / h.stride * shape.pitch + s * w.dilation / w.stride;
 }
 
 __kernel
@@ -358,31 +401,38 @@ void bwd_weight_tile(
     int batch,
     shape_t shape) {
     scratch += scratch_offset;
-    const long item = get_group_id(0);
+    long item = get_group_id(0);
     const int c = item % shape.c_blocks * 2;
-    const int k = item / shape.c_blocks % shape.k_blocks * 2;
-    const long share = item / shape.c_blocks / shape.k_blocks;
-    __global const half *dy = ((__global half *)(scratch + shape.dy_offset)) + k * shape.dy_channel_stride;
-    __global const half *x = ((__global half *)(scratch + shape.x_offset)) + c * shape.x_channel_stride;
-    const long vectors = (batch * shape.dy_image_stride + 15) / 16;
+    item /= shape.c_blocks;
+    const int k = item % shape.k_blocks * 2;
+    item /= shape.k_blocks;
+    const int first_tap = item % shape.tap_blocks * shape.taps;
+    const int taps = min(shape.taps, shape.filter - first_tap);
+    item /= shape.tap_blocks;
+    const long group = item % shape.groups;
+    const long share = item / shape.groups;
+    __global const half *dy = ((__global half *)(scratch + shape.dy_offset)) + (group * shape.group_k + k) * shape.channel_stride;
+    __global const half *x = ((__global half *)(scratch + shape.x_offset)) + (group * shape.group_c + c) * shape.channel_stride;
+    const long vectors = (batch * shape.image_stride + 15) / 16;
     const long segments = (vectors + shape.segment - 1) / shape.segment;
     const long first = segments * share / shape.split_k;
     const long end = segments * (share + 1) / shape.split_k;
+    long shift[49];
+    for (int i = 0; i < taps; ++i) {
+        shift[i] = shift_of(shape, first_tap + i);
+    }
     float16 sums[196];
-    for (int i = 0; i < shape.filter * 4; ++i) {
+    for (int i = 0; i < taps * 4; ++i) {
         sums[i] = 0.0f;
     }
     for (long segment = first; segment < end; ++segment) {
         const long from = segment * shape.segment;
         const int count = min(shape.segment, vectors - from);
-        for (int tap = 0; tap < shape.filter; ++tap) {
-            const int r = tap / (int)shape.s;
-            const int s = tap % (int)shape.s;
-            const long shift = r * shape.row_step + s * shape.column_step;
-            multiply(dy + from * 16, x + from * 16 + shift, shape.dy_channel_stride, count, sums + tap * 4);
+        for (int tap = 0; tap < taps; ++tap) {
+            multiply(dy + from * 16, x + from * 16 + shift[tap], shape.channel_stride, count, sums + tap * 4);
         }
     }
-    store_partials(scratch + shape.partials + share * shape.weights, shape, k, c, sums);
+    store_partials(scratch + shape.partials + share * shape.weights + group * shape.group_k * shape.group_c * shape.filter + first_tap, shape, k, c, taps, sums);
 }
 
 static float16 round_dw16(float16 v) {

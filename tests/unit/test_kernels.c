@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -199,6 +200,26 @@ Test(kernels, passes_do_not_depend_on_the_batch_and_fit_the_device)
     cr_assert_gt(each_default(check_passes), 0);
 }
 
+/* ---- Cost ------------------------------------------------------------- */
+
+/* No kernel beats the device's peak. */
+static void check_cost(use *u)
+{
+    if (u->kernel->role == CLCONV_ROLE_CAST)
+        return;
+    cr_assert_not_null(u->kernel->cost, WHERE "no cost", ON(u));
+    double cost = u->kernel->cost(&u->task);
+    cr_assert(isfinite(cost), WHERE "cost %g", ON(u), cost);
+    if (!u->device.unit_emulated)
+        cr_assert_geq(cost, clconv_problem_flops(&u->problem) / 2,
+                      WHERE "cost %g", ON(u), cost);
+}
+
+Test(kernels, cost_at_least_what_the_multiplications_take)
+{
+    cr_assert_gt(each_default(check_cost), 0);
+}
+
 /* ---- Source ----------------------------------------------------------- */
 
 static char *source_of(const use *u)
@@ -245,6 +266,28 @@ Test(kernels, emit_every_entry_and_no_preprocessor_line)
     cr_assert_gt(each_default(check_source), 0);
 }
 
+/* Halves are read as such where the device knows the type, else through
+ * vload_half. */
+Test(kernels, read_halves_natively_where_the_device_can)
+{
+    static const char pragma[] =
+        "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n";
+    static const char native[] = "convert_float16(vload16(0, p + i))";
+    const clconv_kernel *k = clconv_kernel_find("bwd_weight_generic", 18);
+    for (int has_fp16 = 0; has_fp16 < 2; ++has_fp16) {
+        use u;
+        make_use(k, "n2c8h7w7k8r3s3p1_x16_dy16", "cpu", false, &u);
+        u.device.has_fp16 = has_fp16;
+        k->defaults(&u.problem, &u.device, u.values);
+        char *source = source_of(&u);
+        bool enabled = strncmp(source, pragma, strlen(pragma)) == 0;
+        cr_assert_eq(enabled, has_fp16);
+        cr_assert_eq(strstr(source, native) != NULL, has_fp16);
+        cr_assert_eq(strstr(source, "vload_half") == NULL, has_fp16);
+        free(source);
+    }
+}
+
 /* All values of a kernel's parameters for one problem and device. */
 static void each_value(use *u)
 {
@@ -269,11 +312,13 @@ Test(kernels, emit_every_legal_combination_of_values)
             }
 }
 
-/* The generic kernels and the cast are one program for every shape. */
+/* The generic kernels, those on local memory and the cast are one program for
+ * every shape. */
 Test(kernels, generic_source_does_not_depend_on_sizes)
 {
     static const char *const names[] = {"cast", "bwd_data_generic",
-                                        "bwd_weight_generic"};
+                                        "bwd_weight_generic", "bwd_data_local",
+                                        "bwd_weight_local"};
     for (size_t i = 0; i < COUNT(names); ++i) {
         use small, large;
         const clconv_kernel *k = clconv_kernel_find(names[i], strlen(names[i]));

@@ -58,20 +58,25 @@ static const char *kernel_of(const clconv_steps *steps, clconv_role role)
 }
 
 #define DENSE "n4c32h28w28k64r3s3p1"
+#define DEPTHWISE "n4c128h56w56k128r3s3p1g128"
 
-Test(planner, prefers_the_matrix_unit_then_the_tile_then_the_generic)
+Test(planner, takes_the_cheapest_family_of_each_kind_of_device)
 {
     static const struct {
         const char *problem, *preset, *data, *weight;
     } cases[] = {
-        {DENSE, "cpu", "bwd_data_tile", "bwd_weight_tile"},
-        {DENSE "_fp32", "cpu", "bwd_data_tile", "bwd_weight_tile"},
-        {DENSE "_nhwc", "cpu", "bwd_data_generic", "bwd_weight_generic"},
-        {DENSE, "gpu", "bwd_data_generic", "bwd_weight_generic"},
+        {DENSE, "cpu", "bwd_data_tile", "bwd_weight_panel"},
+        {DENSE "_fp32", "cpu", "bwd_data_tile", "bwd_weight_panel"},
+        {DENSE "_nhwc", "cpu", "bwd_data_panel", "bwd_weight_panel"},
+        {DENSE, "gpu", "bwd_data_local", "bwd_weight_local"},
         {DENSE, "sm_80", "bwd_data_mma", "bwd_weight_mma"},
         {DENSE "_nhwc", "sm_90", "bwd_data_mma", "bwd_weight_mma"},
-        {DENSE "_fp32", "sm_80", "bwd_data_generic", "bwd_weight_generic"},
-        {"n4c8h9w9k8r3s3u2p1g8", "cpu", "bwd_data_generic", "bwd_weight_generic"},
+        {DENSE "_fp32", "sm_80", "bwd_data_local", "bwd_weight_local"},
+        {DEPTHWISE, "cpu", "bwd_data_depthwise", "bwd_weight_depthwise"},
+        {DEPTHWISE "_nhwc", "cpu", "bwd_data_depthwise", "bwd_weight_depthwise"},
+        {DEPTHWISE, "gpu", "bwd_data_depthwise_gpu", "bwd_weight_depthwise_gpu"},
+        {DEPTHWISE, "sm_90", "bwd_data_depthwise_gpu",
+         "bwd_weight_depthwise_gpu"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
         clconv_steps steps = chosen(cases[i].problem, cases[i].preset, NULL);

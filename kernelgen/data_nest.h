@@ -1,0 +1,56 @@
+/*
+ * dX as an implicit matrix product; see nest.h for what is emitted.
+ *
+ *     A[pixel][term] = dY at the output pixel that the term's tap leads to
+ *     B[c][term]     = W
+ *     term = (tap, k); pixel = (image, row, column) of one phase
+ *
+ * A phase is the set of pixels whose row and column leave the same remainders
+ * by the strides: all its pixels meet the same taps, so no term is spent on a
+ * tap that the strides skip, and a NaN of W never meets one. Where a tap leads
+ * past dY's edges, A is zero and B is not.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CLCONV_DATA_NEST_H
+#define CLCONV_DATA_NEST_H
+
+#include "nest.h"
+
+/* What changes faster along the sum. Channels are dY's neighbours in NHWC;
+ * taps are W's in NCHW, and read the same few rows of dY again. */
+typedef enum clconv_data_order {
+    CLCONV_DATA_CHANNELS_FASTEST,
+    CLCONV_DATA_TAPS_FASTEST
+} clconv_data_order;
+
+clconv_nest clconv_data_nest(const clconv_problem *p, clconv_data_order order);
+
+/* least_m, least_n: the smallest tile that the kernel offers. */
+bool clconv_data_nest_covers(const clconv_problem *p, int least_m, int least_n);
+
+/* Pixels of one phase in an image: the rows and columns that a phase has at
+ * most, so that all phases have equally many. */
+int64_t clconv_data_nest_pixels(const clconv_problem *p);
+
+int64_t clconv_data_nest_phases(const clconv_problem *p);
+
+/* Tiles of C, a work-group each. */
+int64_t clconv_data_nest_blocks(const clconv_problem *p, int64_t batch,
+                                int tile_m, int tile_n);
+
+/* dX's tiles, all of them, over the elements that there are. */
+double clconv_data_nest_waste(const clconv_problem *p, int tile_m, int tile_n);
+
+/* The pass: dy, w, dx, beta, sizes. */
+void clconv_data_nest_pass(const clconv_task *t, const char *entry,
+                           int64_t blocks, int items, clconv_pass *out);
+
+/* Types and functions, sizes_t among them. Needs the holes $tile_m and
+ * $tile_n. */
+void clconv_data_nest_emit(clconv_emit *e, clconv_data_order order);
+
+/* In the entry point: declares block. */
+void clconv_data_nest_emit_place(clconv_emit *e);
+
+#endif

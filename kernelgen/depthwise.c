@@ -1,0 +1,347 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "depthwise.h"
+
+#include <stdio.h>
+
+#include "cost.h"
+#include "entry.h"
+#include "generic.h"
+#include "operand.h"
+#include "output.h"
+
+#define LANES CLCONV_DEPTHWISE_LANES
+
+bool clconv_depthwise_is(const clconv_problem *p)
+{
+    return p->group_c == 1 && p->groups > 1;
+}
+
+/* ---- Geometry --------------------------------------------------------- */
+
+static bool is_nchw(const clconv_problem *p)
+{
+    return p->layout == CLCONV_NCHW;
+}
+
+int64_t clconv_depthwise_channels(const clconv_problem *p, int vectors)
+{
+    return is_nchw(p) ? 1 : (int64_t)vectors * LANES;
+}
+
+int64_t clconv_depthwise_channel_blocks(const clconv_problem *p, int vectors)
+{
+    return clconv_generic_divide_up(p->groups,
+                                    clconv_depthwise_channels(p, vectors));
+}
+
+bool clconv_depthwise_is_small(const clconv_problem *p, int vectors)
+{
+    int64_t column = clconv_depthwise_channels(p, vectors);
+    return p->stride_h <= CLCONV_DEPTHWISE_MAX_STRIDE &&
+           p->stride_w <= CLCONV_DEPTHWISE_MAX_STRIDE &&
+           p->r <= CLCONV_DEPTHWISE_MAX_LINES &&
+           p->s <= CLCONV_DEPTHWISE_MAX_TAPS &&
+           p->group_k <= CLCONV_DEPTHWISE_MAX_LINES &&
+           p->group_k * p->r <= CLCONV_DEPTHWISE_MAX_LINES &&
+           p->group_k * p->r * p->s <= CLCONV_DEPTHWISE_MAX_TAPS &&
+           p->group_k * p->r * p->s * column <= CLCONV_DEPTHWISE_TAP_FLOATS &&
+           p->group_k * column <= CLCONV_DEPTHWISE_PIXEL;
+}
+
+int64_t clconv_depthwise_align(int64_t a, int64_t b)
+{
+    return clconv_generic_divide_up(a, b) * b;
+}
+
+int64_t clconv_depthwise_floor(int64_t a, int64_t b)
+{
+    return a >= 0 ? a / b : -((-a + b - 1) / b);
+}
+
+int clconv_depthwise_split(const clconv_param *param, double items,
+                           double wanted, int64_t most)
+{
+    int value = param->values[0];
+    for (int i = 1; i < param->count && items * value < wanted; ++i)
+        if (param->values[i] <= most)
+            value = param->values[i];
+    return value;
+}
+
+/* ---- Cost ------------------------------------------------------------- */
+
+double clconv_depthwise_read_cost(const clconv_task *t, clconv_tensor tensor)
+{
+    const clconv_problem *p = t->problem;
+    double elements = (double)clconv_problem_elements(p, tensor);
+    if (!(t->copies & CLCONV_BIT(tensor)))
+        return clconv_cost_move(t->device,
+                                (double)clconv_problem_bytes(p, tensor));
+    /* 4 bytes are read, 2 written, 2 read again. */
+    return clconv_cost_launch(t->device, 1) +
+           clconv_cost_move(t->device, 8 * elements);
+}
+
+/* ---- Shape and holes -------------------------------------------------- */
+
+static void add_strides(clconv_shape *s, const clconv_problem *p)
+{
+    clconv_strides dy = clconv_problem_strides(p, CLCONV_DY);
+    clconv_strides x = clconv_problem_strides(p, CLCONV_X);
+    clconv_shape_add(s, "dy_image", dy.image);
+    clconv_shape_add(s, "dy_channel", dy.channel);
+    clconv_shape_add(s, "dy_row", dy.row);
+    clconv_shape_add(s, "dy_column", dy.column);
+    clconv_shape_add(s, "x_image", x.image);
+    clconv_shape_add(s, "x_channel", x.channel);
+    clconv_shape_add(s, "x_row", x.row);
+    clconv_shape_add(s, "x_column", x.column);
+}
+
+void clconv_depthwise_add_sizes(clconv_shape *s, const clconv_problem *p,
+                                int64_t batch)
+{
+    clconv_shape_add(s, "n", batch);
+    clconv_shape_add(s, "c", p->c);
+    clconv_shape_add(s, "h", p->h);
+    clconv_shape_add(s, "w", p->w);
+    clconv_shape_add(s, "r", p->r);
+    clconv_shape_add(s, "s", p->s);
+    clconv_shape_add(s, "p", p->p);
+    clconv_shape_add(s, "q", p->q);
+    clconv_shape_add(s, "stride_h", p->stride_h);
+    clconv_shape_add(s, "stride_w", p->stride_w);
+    clconv_shape_add(s, "pad_top", p->pad_top);
+    clconv_shape_add(s, "pad_left", p->pad_left);
+    clconv_shape_add(s, "dilation_h", p->dilation_h);
+    clconv_shape_add(s, "dilation_w", p->dilation_w);
+    clconv_shape_add(s, "planes", p->group_k);
+    add_strides(s, p);
+}
+
+void clconv_depthwise_set_types(clconv_emit *e, const clconv_task *t)
+{
+    static const char *const types[] = {"float", "half"};
+    clconv_emit_set_text(e, "dy_type",
+                         types[clconv_operand_is_half(t, CLCONV_DY)]);
+    clconv_emit_set_text(e, "x_type",
+                         types[clconv_operand_is_half(t, CLCONV_X)]);
+    clconv_emit_set_text(e, "w_type",
+                         types[clconv_operand_is_half(t, CLCONV_W)]);
+}
+
+void clconv_depthwise_set_holes(clconv_emit *e, const clconv_task *t,
+                                int vectors)
+{
+    int64_t column = clconv_depthwise_channels(t->problem, vectors);
+    clconv_emit_set(e, "column", column);
+    clconv_emit_set(e, "next", column > 1 ? column : LANES);
+    clconv_emit_set(e, "max_taps", CLCONV_DEPTHWISE_MAX_TAPS);
+    clconv_emit_set(e, "max_lines", CLCONV_DEPTHWISE_MAX_LINES);
+    clconv_emit_set(e, "max_stride", CLCONV_DEPTHWISE_MAX_STRIDE);
+    clconv_emit_set(e, "ring_floats", CLCONV_DEPTHWISE_RING);
+    clconv_emit_set(e, "line_floats", CLCONV_DEPTHWISE_LINE);
+    clconv_emit_set(e, "tap_floats", CLCONV_DEPTHWISE_TAP_FLOATS);
+    clconv_emit_set(e, "pixel_floats", CLCONV_DEPTHWISE_PIXEL);
+    clconv_generic_set_lanes(e, LANES);
+    clconv_depthwise_set_types(e, t);
+}
+
+/* ---- Private memory --------------------------------------------------- */
+
+void clconv_depthwise_emit_keep(clconv_emit *e)
+{
+    clconv_emit_line(e, "typedef float16 loose16 __attribute__((aligned(4)));");
+    clconv_emit_blank(e);
+    clconv_emit_open(e, "static void keep16(float16 v, float *to)");
+    clconv_emit_line(e, "*(loose16 *)to = v;");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+    clconv_emit_open(e, "static void clear(float *to, int count)");
+    clconv_emit_line(e, "for (int i = 0; i < count; i += 16)");
+    clconv_emit_line(e, "    keep16((float16)(0.0f), to + i);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+void clconv_depthwise_emit_array(clconv_emit *e, const char *name,
+                                 const char *size)
+{
+    char line[96];
+    snprintf(line, sizeof line,
+             "__attribute__((aligned(64))) float %s[$%s_floats];", name, size);
+    clconv_emit_line(e, line);
+}
+
+void clconv_depthwise_emit_split(clconv_emit *e)
+{
+    clconv_emit_line(e, "static void split(const float *from, float *to, "
+                        "int count, int step,");
+    clconv_emit_open(e, "    long pitch)");
+    clconv_emit_open(e, "if (step == 2)");
+    clconv_emit_open(e, "for (int i = 0; i < count; i += 16)");
+    clconv_emit_line(e, "const float16 a = vload16(0, from + 2 * i);");
+    clconv_emit_line(e, "const float16 b = vload16(0, from + 2 * i + 16);");
+    clconv_emit_line(e, "keep16((float16)(a.even, b.even), to + i);");
+    clconv_emit_line(e, "keep16((float16)(a.odd, b.odd), to + pitch + i);");
+    clconv_emit_close(e);
+    clconv_emit_line(e, "return;");
+    clconv_emit_close(e);
+    clconv_emit_line(e, "for (int f = 0; f < step; ++f)");
+    clconv_emit_line(e, "    for (int i = 0; i < count; ++i)");
+    clconv_emit_line(e, "        to[f * pitch + i] = from[i * step + f];");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* ---- Rows ------------------------------------------------------------- */
+
+/* At the end of the tensor, element by element; rare. */
+static void emit_edge(clconv_emit *e)
+{
+    clconv_emit_line(e, "__attribute__((noinline))");
+    clconv_emit_open(e, "static float16 edge_$tensor("
+                        "__global const $stored *p, long i, int count)");
+    clconv_emit_line(e, "float v[16];");
+    clconv_emit_line(e, "for (int lane = 0; lane < 16; ++lane)");
+    clconv_emit_line(e, "    v[lane] = lane < count ? load_$tensor(p, "
+                        "i + lane) : 0.0f;");
+    clconv_emit_line(e, "return vload16(0, v);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+void clconv_depthwise_emit_fetch(clconv_emit *e, const clconv_task *t,
+                                 clconv_tensor tensor)
+{
+    clconv_operand_emit_load(e, t, tensor, 1);
+    clconv_operand_emit_load(e, t, tensor, LANES);
+    emit_edge(e);
+    clconv_emit_line(e, "static float16 fetch_$tensor("
+                        "__global const $stored *p, long i, int count,");
+    clconv_emit_open(e, "    long end)");
+    clconv_emit_line(e, "if (i + 16 > end)");
+    clconv_emit_line(e, "    return edge_$tensor(p, i, count);");
+    clconv_emit_line(e, "return select((float16)(0.0f), "
+                        "load_${tensor}16(p, i), $lanes < count);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* Whole vectors, and the rest of count elements from i on. */
+static void emit_run(clconv_emit *e, const char *count)
+{
+    clconv_emit_set_text(e, "count", count);
+    clconv_emit_line(e, "int j = 0;");
+    clconv_emit_line(e, "for (; j <= $count - 16; j += 16)");
+    clconv_emit_line(e, "    keep16(load_${tensor}16(p, i + j), to + j);");
+    clconv_emit_line(e, "if (j < $count)");
+    clconv_emit_line(e, "    keep16(fetch_$tensor(p, i + j, $count - j, end), "
+                        "to + j);");
+}
+
+void clconv_depthwise_emit_row(clconv_emit *e, const clconv_task *t,
+                               clconv_tensor tensor)
+{
+    clconv_depthwise_emit_fetch(e, t, tensor);
+    clconv_emit_line(e, "static void row_$tensor(float *to, "
+                        "__global const $stored *p, long i, int columns,");
+    clconv_emit_open(e, "    int channels, long step, long end)");
+    if (is_nchw(t->problem)) {
+        emit_run(e, "columns");
+    } else {
+        clconv_emit_open(e, "for (int w = 0; w < columns; ++w)");
+        emit_run(e, "channels");
+        clconv_emit_line(e, "i += step;");
+        clconv_emit_line(e, "to += $column;");
+        clconv_emit_close(e);
+    }
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* A pixel has the planes of one channel side by side, channel by channel. */
+static void emit_pixel_planes(clconv_emit *e)
+{
+    clconv_emit_open(e, "if (planes == 1)");
+    clconv_emit_line(e, "row_dy(to, dy, i, columns, channels, "
+                        "shape.dy_column, end);");
+    clconv_emit_line(e, "return;");
+    clconv_emit_close(e);
+    clconv_emit_line(e, "float pixel[$pixel_floats];");
+    clconv_emit_open(e, "for (int w = 0; w < columns; ++w)");
+    clconv_emit_line(e, "for (int k = 0; k < $column * planes; k += 16)");
+    clconv_emit_line(e, "    keep16(fetch_dy(dy, i + k, "
+                        "channels * planes - k, end), pixel + k);");
+    clconv_emit_line(e, "split(pixel, to + w * $column, $column, planes, "
+                        "pitch);");
+    clconv_emit_line(e, "i += shape.dy_column;");
+    clconv_emit_close(e);
+}
+
+void clconv_depthwise_emit_planes(clconv_emit *e, const clconv_task *t)
+{
+    clconv_emit_set_text(
+        e, "stored", clconv_operand_is_half(t, CLCONV_DY) ? "half" : "float");
+    clconv_emit_line(e, "static void planes_dy(float *to, long pitch, "
+                        "__global const $stored *dy, long i,");
+    clconv_emit_open(e, "    int columns, int channels, shape_t shape)");
+    clconv_emit_line(e, "const int planes = shape.planes;");
+    clconv_emit_line(e, "const long end = shape.n * shape.dy_image;");
+    if (is_nchw(t->problem)) {
+        clconv_emit_line(e, "for (int k = 0; k < planes; ++k)");
+        clconv_emit_line(e, "    row_dy(to + k * pitch, dy, "
+                            "i + k * shape.dy_channel, columns, channels, 1, "
+                            "end);");
+    } else {
+        emit_pixel_planes(e);
+    }
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* ---- The second stage of dW ------------------------------------------- */
+
+clconv_pass clconv_depthwise_sum_pass(const clconv_task *t,
+                                      const clconv_shape *s, const char *entry,
+                                      int width, int local)
+{
+    int64_t elements = clconv_problem_elements(t->problem, CLCONV_DW);
+    clconv_pass pass = {.entry = entry, .serves = CLCONV_OP_DW};
+    pass.local = (size_t)local;
+    pass.groups =
+        (size_t)clconv_generic_divide_up(elements, (int64_t)width * local);
+    clconv_entry_arg(&pass, CLCONV_ARG_SCRATCH, CLCONV_DW);
+    clconv_entry_arg(&pass, CLCONV_ARG_TENSOR, CLCONV_DW);
+    clconv_entry_arg(&pass, CLCONV_ARG_BETA, CLCONV_DW);
+    if (clconv_output_is_counted(t->problem, CLCONV_DW))
+        clconv_entry_arg(&pass, CLCONV_ARG_COUNTS, CLCONV_DW);
+    clconv_shape_arg(s, &pass);
+    return pass;
+}
+
+void clconv_depthwise_emit_sum(clconv_emit *e, const clconv_task *t,
+                               const clconv_pass *pass, const clconv_shape *s,
+                               int width)
+{
+    clconv_emit_part(e, "partial");
+    clconv_output_emit_put(e, t->problem, CLCONV_DW, width);
+    clconv_operand_set_width(e, width);
+    clconv_emit_set(e, "width", width);
+    clconv_shape_open(e, t, pass, s);
+    clconv_output_emit_tally(e, t->problem, CLCONV_DW);
+    clconv_emit_line(e, "const long i = (long)get_global_id(0) * $width;");
+    clconv_emit_line(e, "const int count = min((long)$width, "
+                        "shape.elements - i);");
+    clconv_emit_line(e, "if (count <= 0)");
+    clconv_emit_line(e, "    return;");
+    clconv_emit_line(e, "$float total = 0.0f;");
+    clconv_emit_line(e, "for (int part = 0; part < shape.parts; ++part)");
+    clconv_emit_line(e, "    total += get_part$vn(scratch, "
+                        "part * shape.elements + i, count);");
+    clconv_emit_line(e, "put_dw$vn(dw, i, 1, count, total, beta$tally);");
+    clconv_output_emit_flush(e, t->problem, CLCONV_DW);
+    clconv_emit_close(e);
+}

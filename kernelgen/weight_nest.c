@@ -1,0 +1,332 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "weight_nest.h"
+
+#include "entry.h"
+#include "output.h"
+#include "sizes.h"
+
+/* Tiles of pixels of a part, and bytes of all partial sums. */
+#define LEAST_PART 8
+#define MOST_SCRATCH (64 << 20)
+
+/* Neighbours in memory are pixels of a row (NCHW) or channels (NHWC). */
+clconv_nest clconv_weight_nest(const clconv_problem *p)
+{
+    bool nchw = p->layout == CLCONV_NCHW;
+    return (clconv_nest){
+        .a = {.tensor = CLCONV_DY, .along_k = nchw, .limit_y = "1", .limit_x = "1"},
+        .b = {.tensor = CLCONV_X,
+              .along_k = nchw,
+              .limit_y = "sizes->h",
+              .limit_x = "sizes->w",
+              .x_step = nchw ? 1 : 0},
+        .c = CLCONV_DW,
+        .c_along_m = false,
+    };
+}
+
+int64_t clconv_weight_nest_columns(const clconv_problem *p)
+{
+    return p->r * p->s * p->group_c;
+}
+
+int64_t clconv_weight_nest_blocks(const clconv_problem *p, int tile_m,
+                                  int tile_n)
+{
+    return p->groups * clconv_nest_tiles(p->group_k, tile_m) *
+           clconv_nest_tiles(clconv_weight_nest_columns(p), tile_n);
+}
+
+double clconv_weight_nest_waste(const clconv_problem *p, int tile_m, int tile_n)
+{
+    double blocks = (double)clconv_weight_nest_blocks(p, tile_m, tile_n);
+    double elements = (double)clconv_problem_elements(p, CLCONV_DW);
+    return blocks * tile_m * tile_n / elements;
+}
+
+/* Pixels, columns and work-groups are counted in ints on the device, with
+ * room for a last tile and for any split. */
+bool clconv_weight_nest_covers(const clconv_problem *p, int least_m, int least_n)
+{
+    const double limit = CLCONV_NEST_LIMIT, largest_split = 256;
+    double pixels = (double)p->n * (double)p->p * (double)p->q;
+    double width = (double)p->r * (double)p->s * (double)p->group_c;
+    double work = (double)p->groups * ((double)p->group_k / least_m + 1) *
+                  (width / least_n + 1) * largest_split;
+    return clconv_nest_covers(p) && pixels < limit && width < limit &&
+           work < limit;
+}
+
+/* In steps of 4, since each split is another program. */
+int clconv_weight_nest_split(const clconv_problem *p, const clconv_device *d,
+                             const clconv_weight_tile *tile, int most)
+{
+    int64_t blocks = clconv_weight_nest_blocks(p, tile->m, tile->n);
+    int64_t pixels = p->n * p->p * p->q;
+    int64_t bytes = 4 * clconv_problem_elements(p, CLCONV_DW);
+    int64_t wanted = 2 * (int64_t)d->compute_units;
+    int64_t part = LEAST_PART * (int64_t)tile->k;
+    int split = 1;
+    while (split < most && blocks * split < wanted &&
+           pixels >= 4 * split * part && 4 * split * bytes <= MOST_SCRATCH)
+        split *= 4;
+    return split;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+int64_t clconv_weight_nest_most_parts(const clconv_problem *p,
+                                      const clconv_device *d, int tile_k)
+{
+    int64_t pixels = p->n * p->p * p->q;
+    int64_t bytes = 4 * clconv_problem_elements(p, CLCONV_DW);
+    int64_t budget = smaller(MOST_SCRATCH, (int64_t)d->max_allocation);
+    int64_t most = smaller(pixels / (LEAST_PART * tile_k), budget / bytes);
+    return most > 1 ? most : 1;
+}
+
+size_t clconv_weight_nest_scratch(const clconv_problem *p, int split)
+{
+    int64_t floats = split * clconv_problem_elements(p, CLCONV_DW);
+    return split == 1 ? 0 : (size_t)floats * sizeof(float);
+}
+
+/* ---- Passes ----------------------------------------------------------- */
+
+/* What the pass that stores dW takes after its inputs. */
+static void add_output_args(const clconv_task *t, clconv_pass *pass)
+{
+    clconv_entry_arg(pass, CLCONV_ARG_TENSOR, CLCONV_DW);
+    clconv_entry_arg(pass, CLCONV_ARG_BETA, CLCONV_DW);
+    clconv_entry_arg(pass, CLCONV_ARG_SIZES, CLCONV_DW);
+    if (clconv_output_is_counted(t->problem, CLCONV_DW))
+        clconv_entry_arg(pass, CLCONV_ARG_COUNTS, CLCONV_DW);
+}
+
+static void product_pass(const clconv_task *t, const clconv_weight_tile *tile,
+                         clconv_pass *out)
+{
+    int64_t blocks = clconv_weight_nest_blocks(t->problem, tile->m, tile->n);
+    out->groups = (size_t)(tile->split * blocks);
+    clconv_entry_arg(out, CLCONV_ARG_OPERAND, CLCONV_DY);
+    clconv_entry_arg(out, CLCONV_ARG_OPERAND, CLCONV_X);
+    if (tile->split == 1) {
+        add_output_args(t, out);
+    } else {
+        clconv_entry_arg(out, CLCONV_ARG_SCRATCH, CLCONV_DW);
+        clconv_entry_arg(out, CLCONV_ARG_SIZES, CLCONV_DW);
+    }
+}
+
+static void sum_pass(const clconv_task *t, const clconv_weight_tile *tile,
+                     clconv_pass *out)
+{
+    int64_t elements = clconv_problem_elements(t->problem, CLCONV_DW);
+    out->groups = (size_t)clconv_nest_tiles(elements, tile->items);
+    clconv_entry_arg(out, CLCONV_ARG_SCRATCH, CLCONV_DW);
+    add_output_args(t, out);
+}
+
+/* Also for an empty batch: dW is then beta times its old value. */
+int clconv_weight_nest_passes(const clconv_task *t, const char *entry,
+                              const char *sum_entry,
+                              const clconv_weight_tile *tile, clconv_pass *out)
+{
+    clconv_pass start = {
+        .entry = entry,
+        .local = (size_t)tile->items,
+        .serves = CLCONV_OP_DW,
+    };
+    out[0] = start;
+    product_pass(t, tile, &out[0]);
+    if (tile->split == 1)
+        return 1;
+    start.entry = sum_entry;
+    out[1] = start;
+    sum_pass(t, tile, &out[1]);
+    return 2;
+}
+
+/* ---- Text ------------------------------------------------------------- */
+
+static void emit_block_type(clconv_emit *e)
+{
+    clconv_emit_line(e, "/* One work-group's tile of dW. */");
+    clconv_emit_line(e, "typedef struct {");
+    clconv_emit_line(e, "    int group;");
+    clconv_emit_line(e, "    int k0, column0; /* of the tile */");
+    clconv_emit_line(e, "    int columns; /* taps * channels of a group */");
+    clconv_emit_line(e, "    int part; /* of the split sum */");
+    clconv_emit_line(e, "    int begin, end; /* its pixels */");
+    clconv_emit_line(e, "} block_t;");
+    clconv_emit_blank(e);
+}
+
+/* Takes the work-group's number apart: part slowest, columns fastest, so that
+ * neighbours read the same dY. Parts are whole tiles of pixels. */
+static void emit_place(clconv_emit *e)
+{
+    clconv_nest_open_function(e,
+                              "void block_place(block_t *b, const sizes_t *s, "
+                              "int split, int number)");
+    clconv_emit_line(e, "b->columns = s->r * s->s * s->group_c;");
+    clconv_emit_line(e, "int column_tiles = (b->columns + $tile_n - 1) / "
+                        "$tile_n;");
+    clconv_emit_line(e, "int k_tiles = (s->group_k + $tile_m - 1) / $tile_m;");
+    clconv_emit_line(e, "b->column0 = number % column_tiles * $tile_n;");
+    clconv_emit_line(e, "number /= column_tiles;");
+    clconv_emit_line(e, "b->k0 = number % k_tiles * $tile_m;");
+    clconv_emit_line(e, "number /= k_tiles;");
+    clconv_emit_line(e, "b->group = number % s->groups;");
+    clconv_emit_line(e, "b->part = number / s->groups;");
+    clconv_emit_line(e, "int pixels = s->n * s->p * s->q;");
+    clconv_emit_line(e, "int tiles = (pixels + split * $tile_k - 1) / "
+                        "(split * $tile_k);");
+    clconv_emit_line(e, "b->begin = min(b->part * tiles * $tile_k, pixels);");
+    clconv_emit_line(e, "b->end = min(b->begin + tiles * $tile_k, pixels);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* image, row, column of dY. */
+static void emit_pixel(clconv_emit *e)
+{
+    clconv_nest_open_function(e, "int3 pixel_at(const sizes_t *s, int pixel)");
+    clconv_emit_line(e, "int row = pixel / s->q;");
+    clconv_emit_line(e, "return (int3)(row / s->p, row % s->p, pixel % s->q);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+static void emit_dy(clconv_emit *e)
+{
+    clconv_nest_open_function(
+        e, "spot_t dy_row(const block_t *b, const sizes_t *s, "
+           "int row)");
+    clconv_emit_line(e, "int k = b->k0 + row;");
+    clconv_emit_line(e, "long at = (b->group * s->group_k + k) * "
+                        "s->dy_channel;");
+    clconv_emit_line(e, "return spot(k < s->group_k, at, 0, 0);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+    clconv_nest_open_function(
+        e, "spot_t dy_term(const block_t *b, const sizes_t *s, "
+           "int k)");
+    clconv_emit_line(e, "int3 pixel = pixel_at(s, k);");
+    clconv_emit_line(e, "long at = pixel.x * s->dy_image + "
+                        "pixel.y * s->dy_row + pixel.z * s->dy_column;");
+    clconv_emit_line(e, "return spot(k < b->end, at, 0, 0);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* channel within the group, r, t: the filter's position is (r, t). */
+static void emit_column(clconv_emit *e, clconv_weight_order order)
+{
+    bool channels = order == CLCONV_WEIGHT_CHANNELS_FASTEST;
+    clconv_nest_open_function(e,
+                              "int3 column_at(const sizes_t *s, int column)");
+    clconv_emit_line(e, channels ? "int tap = column / s->group_c;"
+                                 : "int tap = column % (s->r * s->s);");
+    clconv_emit_line(e, channels ? "int channel = column % s->group_c;"
+                                 : "int channel = column / (s->r * s->s);");
+    clconv_emit_line(e, "return (int3)(channel, tap / s->s, tap % s->s);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+static void emit_x(clconv_emit *e)
+{
+    clconv_nest_open_function(
+        e, "spot_t x_row(const block_t *b, const sizes_t *s, "
+           "int row)");
+    clconv_emit_line(e, "if (b->column0 + row >= b->columns)");
+    clconv_emit_line(e, "    return spot(0, 0, 0, 0);");
+    clconv_emit_line(e, "int3 column = column_at(s, b->column0 + row);");
+    clconv_emit_line(e, "int y = column.y * s->dilation_h - s->pad_top;");
+    clconv_emit_line(e, "int x = column.z * s->dilation_w - s->pad_left;");
+    clconv_emit_line(e, "long at = (b->group * s->group_c + column.x) * "
+                        "s->x_channel + y * s->x_row + x * s->x_column;");
+    clconv_emit_line(e, "return spot(1, at, y, x);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+    clconv_nest_open_function(
+        e, "spot_t x_term(const block_t *b, const sizes_t *s, "
+           "int k)");
+    clconv_emit_line(e, "int3 pixel = pixel_at(s, k);");
+    clconv_emit_line(e, "int y = pixel.y * s->stride_h;");
+    clconv_emit_line(e, "int x = pixel.z * s->stride_w;");
+    clconv_emit_line(e, "long at = pixel.x * s->x_image + y * s->x_row + "
+                        "x * s->x_column;");
+    clconv_emit_line(e, "return spot(k < b->end, at, y, x);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+static void emit_dw(clconv_emit *e)
+{
+    clconv_nest_open_function(e,
+                              "long dw_row(const block_t *b, const sizes_t *s, "
+                              "int m)");
+    clconv_emit_line(e, "int k = b->k0 + m;");
+    clconv_emit_line(e, "long at = (b->group * s->group_k + k) * s->w_image;");
+    clconv_emit_line(e, "return k < s->group_k ? at : -1;");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+    clconv_nest_open_function(
+        e, "long dw_column(const block_t *b, const sizes_t *s, "
+           "int n)");
+    clconv_emit_line(e, "int3 column = column_at(s, b->column0 + n);");
+    clconv_emit_line(e, "long at = column.x * s->w_channel + "
+                        "column.y * s->w_row + column.z * s->w_column;");
+    clconv_emit_line(e, "return b->column0 + n < b->columns ? at : -1;");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+void clconv_weight_nest_emit(clconv_emit *e, clconv_weight_order order)
+{
+    clconv_sizes_emit(e);
+    clconv_emit_part(e, "spot");
+    emit_block_type(e);
+    emit_place(e);
+    emit_pixel(e);
+    emit_dy(e);
+    emit_column(e, order);
+    emit_x(e);
+    emit_dw(e);
+}
+
+void clconv_weight_nest_emit_place(clconv_emit *e)
+{
+    clconv_emit_line(e, "block_t block;");
+    clconv_emit_line(e, "block_place(&block, &sizes, $split, "
+                        "(int)get_group_id(0));");
+}
+
+void clconv_weight_nest_emit_sum(clconv_emit *e, const clconv_task *t,
+                                 const clconv_pass *pass, const char *attribute)
+{
+    clconv_emit_set(e, "work_items", (int64_t)pass->local);
+    clconv_emit_blank(e);
+    clconv_entry_open(e, t, pass, attribute);
+    clconv_emit_line(e, "long count = sizes.k * sizes.w_image;");
+    clconv_emit_line(e, "long i = get_group_id(0) * $work_items + "
+                        "get_local_id(0);");
+    clconv_output_emit_tally(e, t->problem, CLCONV_DW);
+    clconv_emit_open(e, "if (i < count)");
+    clconv_emit_line(e, "float value = 0.0f;");
+    if (!t->device->is_cpu)
+        clconv_emit_line(e, "#pragma unroll 8");
+    clconv_emit_line(e, "for (int part = 0; part < $split; ++part)");
+    clconv_emit_line(e, "    value += scratch[part * count + i];");
+    clconv_emit_line(e, "store_dw(dw, i, value, beta$tally);");
+    clconv_emit_close(e);
+    clconv_output_emit_flush(e, t->problem, CLCONV_DW);
+    clconv_emit_close(e);
+}

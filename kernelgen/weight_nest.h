@@ -1,0 +1,78 @@
+/*
+ * dW as an implicit matrix product; see nest.h for what is emitted.
+ *
+ *     A[k][pixel] = dY
+ *     B[column][pixel] = X where the column's tap leads, column = (tap, c)
+ *     pixel = (image, row, column) of dY
+ *
+ * There are few blocks and many pixels, so the sum over pixels is split into
+ * parts, to make work for the whole device and keep each fp32 sum short. With
+ * split > 1, scratch is [split][elements of dW] floats, and a second pass adds
+ * the parts, always in the same order.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CLCONV_WEIGHT_NEST_H
+#define CLCONV_WEIGHT_NEST_H
+
+#include "nest.h"
+
+/* What changes faster along the columns: what does in dW. In NCHW the taps
+ * read the same few rows of X again. */
+typedef enum clconv_weight_order {
+    CLCONV_WEIGHT_CHANNELS_FASTEST,
+    CLCONV_WEIGHT_TAPS_FASTEST
+} clconv_weight_order;
+
+typedef struct clconv_weight_tile {
+    int m, n, k, split;
+    int items; /* of a work-group */
+} clconv_weight_tile;
+
+clconv_nest clconv_weight_nest(const clconv_problem *p);
+
+/* least_m, least_n: the smallest tile that the kernel offers. */
+bool clconv_weight_nest_covers(const clconv_problem *p, int least_m,
+                               int least_n);
+
+/* Columns of C in a group. */
+int64_t clconv_weight_nest_columns(const clconv_problem *p);
+
+/* Tiles of C, without the split. */
+int64_t clconv_weight_nest_blocks(const clconv_problem *p, int tile_m,
+                                  int tile_n);
+
+/* dW's tiles, all of them, over the elements that there are. */
+double clconv_weight_nest_waste(const clconv_problem *p, int tile_m, int tile_n);
+
+/* Enough work-groups to fill the device twice, parts of at least 8 tiles of
+ * pixels, and no more than 64 MiB of partial sums: 1, 4, 16 ... most. */
+int clconv_weight_nest_split(const clconv_problem *p, const clconv_device *d,
+                             const clconv_weight_tile *tile, int most);
+
+/* Parts of as many pixels, and as few bytes of them. */
+int64_t clconv_weight_nest_most_parts(const clconv_problem *p,
+                                      const clconv_device *d, int tile_k);
+
+/* Bytes. */
+size_t clconv_weight_nest_scratch(const clconv_problem *p, int split);
+
+/* The product, and with split > 1 the sum of its parts: dy, x, then dw, beta,
+ * sizes or scratch, sizes; returns their number. */
+int clconv_weight_nest_passes(const clconv_task *t, const char *entry,
+                              const char *sum_entry,
+                              const clconv_weight_tile *tile, clconv_pass *out);
+
+/* Types and functions, sizes_t among them. Needs the holes $tile_m, $tile_n
+ * and $tile_k. */
+void clconv_weight_nest_emit(clconv_emit *e, clconv_weight_order order);
+
+/* In the entry point: declares block. Needs the hole $split, an int. */
+void clconv_weight_nest_emit_place(clconv_emit *e);
+
+/* The entry of the pass that adds the parts; needs $split. attribute: see
+ * entry.h. */
+void clconv_weight_nest_emit_sum(clconv_emit *e, const clconv_task *t,
+                                 const clconv_pass *pass, const char *attribute);
+
+#endif

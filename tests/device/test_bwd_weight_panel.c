@@ -1,0 +1,169 @@
+/*
+ * dW with vectors of output channels: shapes at the edges of vectors, tiles,
+ * segments and pieces of the packs, whatever the values.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <criterion/criterion.h>
+
+#include "family.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static const family panel = {.plan = "bwd_weight_panel", .ops = CLCONV_OP_DW};
+
+static void exact(const char *const *problems, size_t count)
+{
+    family_skip_unless_cpu();
+    for (size_t i = 0; i < count; ++i)
+        family_exact(&panel, problems[i]);
+}
+
+Test(bwd_weight_panel, edges_of_vectors_and_tiles_are_exact)
+{
+    static const char *const problems[] = {
+        "n2c16h8w16k64r3s3p1",         /* whole vectors, whole tiles */
+        "n2c3h9w20k16r3s3p1",          /* one vector of channels */
+        "n2c5h9w20k33r3s3p1",          /* one more than two */
+        "n3c17h7w7k81r3s3p1_nhwc",     /* rows shorter than a vector */
+        "n2c33h9w17k70r1s1_nhwc_fp32", /* a tile and six channels */
+        "n1c1h1w1k1r1s1",              /* one of everything */
+        "n1c1h1w1k1r1s1_nhwc",
+        "n2c7h3w5k5r3s3p1", /* 15 positions an image */
+        "n5c3h2w2k20r1s1",  /* four, next to other channels */
+        "n5c20h2w2k20r1s1_nhwc_fp32",
+        "n2c40h5w6k19r3s3p1", /* units of several work-items */
+        "n2c40h5w6k19r3s3p1_nhwc",
+        "n2c3h30w30k8r7s7p3_fp32", /* 49 taps */
+    };
+    exact(problems, COUNT(problems));
+}
+
+Test(bwd_weight_panel, strides_dilations_and_paddings_are_exact)
+{
+    static const char *const problems[] = {
+        "n2c5h17w19k18r3s3u2p1",
+        "n2c5h17w19k18r3s3u2p1_nhwc",
+        "n2c6h13w14k17r1s1u3x2", /* rows that no tap reaches */
+        "n2c6h13w14k17r1s1u3x2_nhwc_fp32",
+        "n2c6h14w11k17r1s3u3x1p2", /* and with zeros between */
+        "n2c6h14w11k17r1s3u4x1p5x0_nhwc",
+        "n2c5h9w11k17r3s3_fp32", /* X read as it is */
+        "n2c5h9w11k17r3s3u2_nhwc_fp32",
+        "n2c5h9w12k17r1s1u2_fp32",
+        "n2c5h9w12k17r2s1p0x1x0x0_fp32_nhwc",
+        "n2c4h12w21k5r3s2u2x3p2x3x0x1", /* four paddings */
+        "n2c3h9w21k4r3s3p3x5d3x5_fp32", /* dilation */
+        "n2c3h9w21k4r3s3p3x5d3x5_nhwc",
+        "n1c3h4w4k2r5s5p1",            /* a filter beyond the input */
+        "n2c3h3w2k4r2s3p4x0x17x9d1x9", /* borders wider than rows */
+        "n2c2h2w17k2r3s1p5x0",         /* more padding than rows */
+        "n2c2h4w5k3r1s1u9p7",          /* outputs in the padding alone */
+    };
+    exact(problems, COUNT(problems));
+}
+
+Test(bwd_weight_panel, groups_are_exact)
+{
+    static const char *const problems[] = {
+        "n2c6h7w9k8r3s3p1g2",
+        "n2c6h7w9k8r3s3p1g2_nhwc",
+        "n2c40h6w5k136r3s3u2p1g2_nhwc_fp32",
+        "n2c36h6w5k51r1s1g3",
+        "n2c9h7w7k9r3s3p1g9",
+        "n2c9h7w7k18r3s3p1g9_nhwc",
+    };
+    exact(problems, COUNT(problems));
+}
+
+/* More positions than a segment has: of a row, of an image, of two images. */
+Test(bwd_weight_panel, edges_of_segments_are_exact)
+{
+    static const char *const problems[] = {
+        "n1c2h2w1100k3r1s1",   "n1c2h2w1101k3r3s3u1x2p1_nhwc",
+        "n2c2h47w23k3r3s3p1",  "n7c2h13w14k3r3s3p1_nhwc",
+        "n9c3h13w13k17r3s3p1",
+    };
+    exact(problems, COUNT(problems));
+}
+
+/* Many work-items for an image or a channel of one. */
+Test(bwd_weight_panel, parts_of_the_packs_are_exact)
+{
+    static const char *const problems[] = {
+        "n2c2h131w130k3r1s1",
+        "n1c2h260w150k18r3s3u3p1_fp32",
+        "n1c30h41w40k70r1s1_nhwc",
+    };
+    exact(problems, COUNT(problems));
+}
+
+Test(bwd_weight_panel, fp16_tensors_are_exact)
+{
+    static const char *const problems[] = {
+        "n2c5h7w9k18r3s3p1_x16_w16_dy16_dw16_dx16",
+        "n2c19h7w9k18r3s3p1_nhwc_x16_w16_dy16_dw16_dx16",
+        "n2c5h7w19k6r3s3p1_fp32_x16",
+        "n2c5h7w19k6r3s3p1_nhwc_fp32_dy16_dw16",
+        "n3c5h2w2k6r1s1_dy16_x16",
+    };
+    exact(problems, COUNT(problems));
+}
+
+Test(bwd_weight_panel, values_do_not_change_what_is_computed)
+{
+    static const char *const plans[] = {
+        "bwd_weight_panel:tile_c=3,tile_v=1,segment=128,split_k=2",
+        "bwd_weight_panel:tile_c=3,tile_v=4,segment=128,split_k=64",
+        "bwd_weight_panel:tile_c=4,tile_v=3,split_k=4,panel=float",
+        "bwd_weight_panel:tile_c=6,tile_v=4,split_k=1,cast=separate",
+        "bwd_weight_panel:tile_c=7,tile_v=4,split_k=8",
+        "bwd_weight_panel:tile_c=8,tile_v=3,split_k=16,cast=separate",
+        "bwd_weight_panel:tile_c=12,tile_v=2,split_k=32,panel=float",
+        "bwd_weight_panel:tile_c=14,tile_v=2,segment=128,split_k=128",
+    };
+    family_skip_unless_cpu();
+    for (size_t i = 0; i < COUNT(plans); ++i) {
+        family f = {.plan = plans[i], .ops = CLCONV_OP_DW};
+        family_exact(&f, i % 2 ? "n5c11h30w31k75r3s3p1"
+                               : "n5c11h14w15k75r3s3u2p1_nhwc_dw16");
+    }
+}
+
+Test(bwd_weight_panel, smaller_batches_are_exact)
+{
+    family_skip_unless_cpu();
+    family_batches(&panel, "n4c5h6w9k6r3s3p1");
+    family_batches(&panel, "n4c20h6w9k20r3s3u2p1_nhwc");
+}
+
+Test(bwd_weight_panel, beta_adds_to_the_old_contents)
+{
+    static const family shares = {.plan = "bwd_weight_panel:split_k=4",
+                                  .ops = CLCONV_OP_DW};
+    family_skip_unless_cpu();
+    family_beta(&panel, "n2c5h6w21k18r3s3p1");
+    family_beta(&shares, "n2c5h6w21k18r3s3p1_nhwc_dw16");
+}
+
+Test(bwd_weight_panel, a_poisoned_workspace_does_not_show)
+{
+    family_skip_unless_cpu();
+    family_workspace(&panel, "n3c11h9w13k7r3s3p1");
+    family_workspace(&panel, "n3c5h6w6k35r3s3u2p1_nhwc_fp32");
+}
+
+Test(bwd_weight_panel, a_nan_goes_where_its_taps_go)
+{
+    family_skip_unless_cpu();
+    family_nan(&panel, "n3c7h6w18k6r3s3p1x0x2x2");
+    family_nan(&panel, "n2c18h6w7k19r3s3u2p1_nhwc");
+    family_nan(&panel, "n2c4h5w6k4r3s3p1g2");
+}
+
+Test(bwd_weight_panel, tiny_gradients_are_not_lost)
+{
+    family_skip_unless_cpu();
+    family_tiny(&panel, "n2c5h9w11k18r3s3p1");
+    family_tiny(&panel, "n2c20h9w11k6r3s3p1_nhwc");
+}

@@ -1,0 +1,477 @@
+/* Step 2: bwd_data_depthwise */
+
+typedef struct {
+    long n;
+    long c;
+    long h;
+    long w;
+    long r;
+    long s;
+    long p;
+    long q;
+    long stride_h;
+    long stride_w;
+    long pad_top;
+    long pad_left;
+    long dilation_h;
+    long dilation_w;
+    long planes;
+    long dy_image;
+    long dy_channel;
+    long dy_row;
+    long dy_column;
+    long x_image;
+    long x_channel;
+    long x_row;
+    long x_column;
+    long c_blocks;
+    long ring;
+    long base;
+    long block;
+    long room;
+    long blocks;
+    long pitch;
+    long band;
+    long bands;
+    long line;
+    long chunk;
+    long tap_step_h;
+    long tap_step_w;
+} shape_t;
+
+/*
+ * The first filter tap from r on that a stride lets meet the input at
+ * position x (counted from the padding's edge): x - r * dilation must be a
+ * multiple of the stride. taps if there is none.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+int tap_from(int r, int x, int dilation, int stride, int taps)
+{
+    while (r < taps && (x - r * dilation) % stride != 0)
+        ++r;
+    return r;
+}
+
+typedef float16 loose16 __attribute__((aligned(4)));
+
+static void keep16(float16 v, float *to) {
+    *(loose16 *)to = v;
+}
+
+static void clear(float *to, int count) {
+    for (int i = 0; i < count; i += 16)
+        keep16((float16)(0.0f), to + i);
+}
+
+static float round_dy(float v) {
+    int bits = as_int(v) & 0x7fffffff;
+    /* Finite values are clipped at 63.96875. */
+    bits = select(min(bits, (int)(0x427fe000)), bits, bits >= 0x7f800000);
+    float a = as_float(bits) * 0x1p10f;
+    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
+    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
+    float m = as_float(power + 0x06800000);
+    a = (a + m) - m;
+    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
+}
+
+static float load_dy(__global const float *p, long i) {
+    return round_dy(p[i]);
+}
+
+static float16 round_dy16(float16 v) {
+    int16 bits = as_int16(v) & 0x7fffffff;
+    /* Finite values are clipped at 63.96875. */
+    bits = select(min(bits, (int16)(0x427fe000)), bits, bits >= 0x7f800000);
+    float16 a = as_float16(bits) * 0x1p10f;
+    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
+    int16 power = clamp(as_int16(a) & 0x7f800000, (int16)(0x38800000), (int16)(0x47000000));
+    float16 m = as_float16(power + 0x06800000);
+    a = (a + m) - m;
+    return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
+}
+
+static float16 load_dy16(__global const float *p, long i) {
+    return round_dy16(vload16(0, p + i));
+}
+
+__attribute__((noinline))
+static float16 edge_dy(__global const float *p, long i, int count) {
+    float v[16];
+    for (int lane = 0; lane < 16; ++lane)
+        v[lane] = lane < count ? load_dy(p, i + lane) : 0.0f;
+    return vload16(0, v);
+}
+
+static float16 fetch_dy(__global const float *p, long i, int count,
+    long end) {
+    if (i + 16 > end)
+        return edge_dy(p, i, count);
+    return select((float16)(0.0f), load_dy16(p, i), (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < count);
+}
+
+static void row_dy(float *to, __global const float *p, long i, int columns,
+    int channels, long step, long end) {
+    int j = 0;
+    for (; j <= columns - 16; j += 16)
+        keep16(load_dy16(p, i + j), to + j);
+    if (j < columns)
+        keep16(fetch_dy(p, i + j, columns - j, end), to + j);
+}
+
+static void planes_dy(float *to, long pitch, __global const float *dy, long i,
+    int columns, int channels, shape_t shape) {
+    const int planes = shape.planes;
+    const long end = shape.n * shape.dy_image;
+    for (int k = 0; k < planes; ++k)
+        row_dy(to + k * pitch, dy, i + k * shape.dy_channel, columns, channels, 1, end);
+}
+
+static float round_w(float v) {
+    int bits = as_int(v) & 0x7fffffff;
+    /* Finite values are clipped at 65504. */
+    bits = select(min(bits, (int)(0x477fe000)), bits, bits >= 0x7f800000);
+    float a = as_float(bits);
+    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
+    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
+    float m = as_float(power + 0x06800000);
+    a = (a + m) - m;
+    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
+}
+
+static float load_w(__global const float *p, long i) {
+    return round_w(p[i]);
+}
+
+static float16 round_w16(float16 v) {
+    int16 bits = as_int16(v) & 0x7fffffff;
+    /* Finite values are clipped at 65504. */
+    bits = select(min(bits, (int16)(0x477fe000)), bits, bits >= 0x7f800000);
+    float16 a = as_float16(bits);
+    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
+    int16 power = clamp(as_int16(a) & 0x7f800000, (int16)(0x38800000), (int16)(0x47000000));
+    float16 m = as_float16(power + 0x06800000);
+    a = (a + m) - m;
+    return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
+}
+
+static float16 load_w16(__global const float *p, long i) {
+    return round_w16(vload16(0, p + i));
+}
+
+__attribute__((noinline))
+static float16 edge_w(__global const float *p, long i, int count) {
+    float v[16];
+    for (int lane = 0; lane < 16; ++lane)
+        v[lane] = lane < count ? load_w(p, i + lane) : 0.0f;
+    return vload16(0, v);
+}
+
+static float16 fetch_w(__global const float *p, long i, int count,
+    long end) {
+    if (i + 16 > end)
+        return edge_w(p, i, count);
+    return select((float16)(0.0f), load_w16(p, i), (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < count);
+}
+
+typedef struct {
+    long n, c;
+    int channels, h, end_h, end_p, w, columns, q;
+} place_t;
+
+static place_t find_place(long item, shape_t shape) {
+    place_t at;
+    const int block = item % shape.blocks;
+    item /= shape.blocks;
+    const int band = item % shape.bands;
+    item /= shape.bands;
+    at.c = item % shape.c_blocks * 1;
+    at.n = item / shape.c_blocks;
+    at.channels = min((long)1, shape.c - at.c);
+    at.h = band * shape.band;
+    at.end_h = min(at.h + shape.band, shape.h);
+    at.end_p = min(shape.p, (at.end_h - 1 + shape.pad_top) / shape.stride_h + 1);
+    at.w = block * shape.block * shape.stride_w;
+    at.columns = min(shape.block * shape.stride_w, shape.w - at.w);
+    at.q = shape.base + block * shape.block;
+    return at;
+}
+
+static void read_weights(float *weights, __global const float *w, shape_t shape,
+    place_t at) {
+    const int taps = shape.planes * shape.r * shape.s;
+    const int count = at.channels * taps;
+    for (int i = 0; i < 1 * taps; i += 16)
+        keep16(fetch_w(w, at.c * taps + i, count - i, shape.c * taps), weights + i);
+}
+
+static void hold_row(float *to, __global const float *dy, shape_t shape,
+    place_t at, int p) {
+    const int first = max(at.q, 0);
+    const int last = min(at.q + shape.room, shape.q);
+    const long i = at.n * shape.dy_image + at.c * shape.planes * shape.dy_channel +
+        p * shape.dy_row + first * shape.dy_column;
+    planes_dy(to + (first - at.q) * 1, shape.ring * shape.pitch, dy, i, last - first,
+        at.channels, shape);
+}
+
+typedef struct {
+    int p, slot, phase;
+} meet_t;
+
+static int wrap(int slot, int ring) {
+    return slot < 0 ? slot + ring : slot >= ring ? slot - ring : slot;
+}
+
+static meet_t next_row(meet_t meet, shape_t shape) {
+    if (++meet.phase == shape.stride_h) {
+        meet.phase = 0;
+        meet.slot = wrap(meet.slot + 1, shape.ring);
+        ++meet.p;
+    }
+    return meet;
+}
+
+static int hold_rows(float *ring, __global const float *dy, shape_t shape,
+    place_t at, meet_t meet, int row) {
+    const int end = min(at.end_p, meet.p + 1);
+    for (; row < end; ++row) {
+        const int slot = wrap(meet.slot + row - meet.p, shape.ring);
+        hold_row(ring + slot * shape.pitch, dy, shape, at, row);
+    }
+    return row;
+}
+
+typedef struct {
+    int first, taps, step, column, back;
+} phase_t;
+
+static phase_t find_phase(int left, int stride, int dilation, int taps, int step, int base)
+{
+    phase_t phase;
+    phase.first = tap_from(0, left, dilation, stride, taps);
+    phase.taps = (taps - phase.first + step - 1) / step;
+    phase.step = step;
+    phase.column = (left - phase.first * dilation) / stride - base;
+    phase.back = step * dilation / stride;
+    return phase;
+}
+
+static int find_lines(int *row_at, int *tap_at, shape_t shape, meet_t meet, phase_t phase)
+{
+    int lines = 0;
+    int r = phase.first;
+    int p = meet.p + phase.column;
+    for (int tap = 0; tap < phase.taps; ++tap) {
+        const int slot = wrap(meet.slot + p - meet.p, shape.ring);
+        const int planes = p >= 0 && p < shape.p ? shape.planes : 0;
+        for (int k = 0; k < planes; ++k) {
+            row_at[lines] = (k * shape.ring + slot) * shape.pitch;
+            tap_at[lines++] = (k * shape.r + r) * shape.s * 1;
+        }
+        r += phase.step;
+        p -= phase.back;
+    }
+    return lines;
+}
+
+static void tile4(const float *ring, const float *weights, const int *row_at,
+    const int *tap_at, int lines, phase_t phase, int next, float *to)
+{
+    const int back = phase.back * 1;
+    const int step = phase.step * 1;
+    float16 sum0 = 0.0f;
+    float16 sum1 = 0.0f;
+    float16 sum2 = 0.0f;
+    float16 sum3 = 0.0f;
+    for (int line = 0; line < lines; ++line) {
+        const float *a = ring + row_at[line];
+        const float *b = weights + tap_at[line];
+        for (int tap = 0; tap < phase.taps; ++tap) {
+            const float weight = *b;
+            sum0 = vload16(0, a + 0 * 16) * weight + sum0;
+            sum1 = vload16(0, a + 1 * 16) * weight + sum1;
+            sum2 = vload16(0, a + 2 * 16) * weight + sum2;
+            sum3 = vload16(0, a + 3 * 16) * weight + sum3;
+            a -= back;
+            b += step;
+        }
+    }
+    keep16(sum0, to + 0 * next);
+    keep16(sum1, to + 1 * next);
+    keep16(sum2, to + 2 * next);
+    keep16(sum3, to + 3 * next);
+}
+
+static void tile1(const float *ring, const float *weights, const int *row_at,
+    const int *tap_at, int lines, phase_t phase, int next, float *to)
+{
+    const int back = phase.back * 1;
+    const int step = phase.step * 1;
+    float16 sum0 = 0.0f;
+    for (int line = 0; line < lines; ++line) {
+        const float *a = ring + row_at[line];
+        const float *b = weights + tap_at[line];
+        for (int tap = 0; tap < phase.taps; ++tap) {
+            const float weight = *b;
+            sum0 = vload16(0, a + 0 * 16) * weight + sum0;
+            a -= back;
+            b += step;
+        }
+    }
+    keep16(sum0, to + 0 * next);
+}
+
+static void sum_phase(const float *ring, const float *weights, const int *row_at,
+    const int *tap_at, int lines, phase_t phase, int vectors, int next, float *to)
+{
+    int i = 0;
+    ring += phase.column * 1;
+    weights += phase.first * 1;
+    for (; i <= vectors - 4; i += 4)
+        tile4(ring + i * 16, weights, row_at, tap_at, lines, phase, next, to + i * next);
+    for (; i < vectors; ++i)
+        tile1(ring + i * 16, weights, row_at, tap_at, lines, phase, next, to + i * next);
+}
+
+static void store_dx16(__global float *p, long i,
+    float16 value, float beta) {
+    value *= 0x1p-10f;
+    if (beta != 0.0f) {
+        value += beta * vload16(0, p + i);
+    }
+    vstore16(value, 0, p + i);
+}
+
+static void store_dx8(__global float *p, long i,
+    float8 value, float beta) {
+    value *= 0x1p-10f;
+    if (beta != 0.0f) {
+        value += beta * vload8(0, p + i);
+    }
+    vstore8(value, 0, p + i);
+}
+
+static void store_dx4(__global float *p, long i,
+    float4 value, float beta) {
+    value *= 0x1p-10f;
+    if (beta != 0.0f) {
+        value += beta * vload4(0, p + i);
+    }
+    vstore4(value, 0, p + i);
+}
+
+static void store_dx2(__global float *p, long i,
+    float2 value, float beta) {
+    value *= 0x1p-10f;
+    if (beta != 0.0f) {
+        value += beta * vload2(0, p + i);
+    }
+    vstore2(value, 0, p + i);
+}
+
+static void store_dx(__global float *p, long i,
+    float value, float beta) {
+    value *= 0x1p-10f;
+    if (beta != 0.0f) {
+        value += beta * p[i];
+    }
+    p[i] = value;
+}
+
+static void put(__global float *dx, long i, const float *v, int count,
+    float beta) {
+    for (; count >= 16; count -= 16) {
+        store_dx16(dx, i, vload16(0, v), beta);
+        i += 16;
+        v += 16;
+    }
+    if (count & 8) {
+        store_dx8(dx, i, vload8(0, v), beta);
+        i += 8;
+        v += 8;
+    }
+    if (count & 4) {
+        store_dx4(dx, i, vload4(0, v), beta);
+        i += 4;
+        v += 4;
+    }
+    if (count & 2) {
+        store_dx2(dx, i, vload2(0, v), beta);
+        i += 2;
+        v += 2;
+    }
+    if (count & 1) {
+        store_dx(dx, i, *v, beta);
+        i += 1;
+        v += 1;
+    }
+}
+
+static void join(const float *from, float *to, int count, int step, long pitch)
+{
+    if (step == 2) {
+        for (int i = 0; i < count; i += 16) {
+            const float16 a = vload16(0, from + i);
+            const float16 b = vload16(0, from + pitch + i);
+            float16 low, high;
+            low.even = a.lo;
+            low.odd = b.lo;
+            high.even = a.hi;
+            high.odd = b.hi;
+            keep16(low, to + 2 * i);
+            keep16(high, to + 2 * i + 16);
+        }
+        return;
+    }
+    for (int f = 0; f < step; ++f)
+        for (int i = 0; i < count; ++i)
+            to[i * step + f] = from[f * pitch + i];
+}
+
+__kernel
+void bwd_data_depthwise(
+    __global const float *dy, long dy_offset,
+    __global const float *w, long w_offset,
+    __global float *dx, long dx_offset,
+    float beta,
+    shape_t shape) {
+    dy += dy_offset;
+    w += w_offset;
+    dx += dx_offset;
+    const place_t at = find_place(get_group_id(0), shape);
+    __attribute__((aligned(64))) float ring[65536];
+    __attribute__((aligned(64))) float line[8192];
+    __attribute__((aligned(64))) float weights[8192];
+    __attribute__((aligned(64))) float joined[8192];
+    int row_at[64], tap_at[64];
+    phase_t phases[16], row_phases[16];
+    read_weights(weights, w, shape, at);
+    for (int f = 0; f < shape.stride_w; ++f)
+        phases[f] = find_phase(f + shape.pad_left, shape.stride_w, shape.dilation_w, shape.s,
+            shape.tap_step_w, shape.base);
+    for (int f = 0; f < shape.stride_h; ++f)
+        row_phases[f] = find_phase(f, shape.stride_h, shape.dilation_h, shape.r, shape.tap_step_h, 0);
+    clear(ring, shape.planes * shape.ring * shape.pitch);
+    const int stride = shape.stride_w;
+    const long to = at.n * shape.x_image + at.c * shape.x_channel + at.w * shape.x_column;
+    const int up = at.h + shape.pad_top;
+    meet_t meet = { up / shape.stride_h, 0, up % shape.stride_h };
+    int row = max(0L, meet.p - shape.ring + 1);
+    for (int h = at.h; h < at.end_h; ++h) {
+        row = hold_rows(ring, dy, shape, at, meet, row);
+        const int lines = find_lines(row_at, tap_at, shape, meet, row_phases[meet.phase]);
+        const int columns = (at.columns - 1) / stride + 1;
+        const float *sums = line;
+        for (int f = 0; f < stride; ++f)
+            sum_phase(ring, weights, row_at, tap_at, lines, phases[f], (columns + 15) / 16, 16,
+                line + f * shape.line);
+        if (stride > 1) {
+            join(line, joined, columns, stride, shape.line);
+            sums = joined;
+        }
+        put(dx, to + h * shape.x_row, sums, at.columns, beta);
+        meet = next_row(meet, shape);
+    }
+}

@@ -1,0 +1,636 @@
+/* Step 3: bwd_weight_depthwise */
+
+typedef struct {
+    long n;
+    long c;
+    long h;
+    long w;
+    long r;
+    long s;
+    long p;
+    long q;
+    long stride_h;
+    long stride_w;
+    long pad_top;
+    long pad_left;
+    long dilation_h;
+    long dilation_w;
+    long planes;
+    long dy_image;
+    long dy_channel;
+    long dy_row;
+    long dy_column;
+    long x_image;
+    long x_channel;
+    long x_row;
+    long x_column;
+    long c_blocks;
+    long elements;
+    long parts;
+    long ring;
+    long reach;
+    long block;
+    long room;
+    long lead;
+    long phase;
+    long pitch;
+    long row;
+    long blocks;
+    long band;
+    long bands;
+    long fold;
+} shape_t;
+
+/*
+ * Sums over the elements of a vector, pairwise, in a fixed order.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+static int isum(int v)
+{
+    return v;
+}
+
+static int isum4(int4 v)
+{
+    int2 two = v.lo + v.hi;
+    return two.lo + two.hi;
+}
+
+static int isum16(int16 v)
+{
+    int8 eight = v.lo + v.hi;
+    return isum4(eight.lo + eight.hi);
+}
+
+static float fsum(float v)
+{
+    return v;
+}
+
+static float fsum4(float4 v)
+{
+    float2 two = v.lo + v.hi;
+    return two.lo + two.hi;
+}
+
+static float fsum16(float16 v)
+{
+    float8 eight = v.lo + v.hi;
+    return fsum4(eight.lo + eight.hi);
+}
+
+typedef float16 loose16 __attribute__((aligned(4)));
+
+static void keep16(float16 v, float *to) {
+    *(loose16 *)to = v;
+}
+
+static void clear(float *to, int count) {
+    for (int i = 0; i < count; i += 16)
+        keep16((float16)(0.0f), to + i);
+}
+
+static void split(const float *from, float *to, int count, int step,
+    long pitch) {
+    if (step == 2) {
+        for (int i = 0; i < count; i += 16) {
+            const float16 a = vload16(0, from + 2 * i);
+            const float16 b = vload16(0, from + 2 * i + 16);
+            keep16((float16)(a.even, b.even), to + i);
+            keep16((float16)(a.odd, b.odd), to + pitch + i);
+        }
+        return;
+    }
+    for (int f = 0; f < step; ++f)
+        for (int i = 0; i < count; ++i)
+            to[f * pitch + i] = from[i * step + f];
+}
+
+static float round_dy(float v) {
+    int bits = as_int(v) & 0x7fffffff;
+    /* Finite values are clipped at 63.96875. */
+    bits = select(min(bits, (int)(0x427fe000)), bits, bits >= 0x7f800000);
+    float a = as_float(bits) * 0x1p10f;
+    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
+    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
+    float m = as_float(power + 0x06800000);
+    a = (a + m) - m;
+    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
+}
+
+static float load_dy(__global const float *p, long i) {
+    return round_dy(p[i]);
+}
+
+static float16 round_dy16(float16 v) {
+    int16 bits = as_int16(v) & 0x7fffffff;
+    /* Finite values are clipped at 63.96875. */
+    bits = select(min(bits, (int16)(0x427fe000)), bits, bits >= 0x7f800000);
+    float16 a = as_float16(bits) * 0x1p10f;
+    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
+    int16 power = clamp(as_int16(a) & 0x7f800000, (int16)(0x38800000), (int16)(0x47000000));
+    float16 m = as_float16(power + 0x06800000);
+    a = (a + m) - m;
+    return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
+}
+
+static float16 load_dy16(__global const float *p, long i) {
+    return round_dy16(vload16(0, p + i));
+}
+
+__attribute__((noinline))
+static float16 edge_dy(__global const float *p, long i, int count) {
+    float v[16];
+    for (int lane = 0; lane < 16; ++lane)
+        v[lane] = lane < count ? load_dy(p, i + lane) : 0.0f;
+    return vload16(0, v);
+}
+
+static float16 fetch_dy(__global const float *p, long i, int count,
+    long end) {
+    if (i + 16 > end)
+        return edge_dy(p, i, count);
+    return select((float16)(0.0f), load_dy16(p, i), (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < count);
+}
+
+static void row_dy(float *to, __global const float *p, long i, int columns,
+    int channels, long step, long end) {
+    for (int w = 0; w < columns; ++w) {
+        int j = 0;
+        for (; j <= channels - 16; j += 16)
+            keep16(load_dy16(p, i + j), to + j);
+        if (j < channels)
+            keep16(fetch_dy(p, i + j, channels - j, end), to + j);
+        i += step;
+        to += 128;
+    }
+}
+
+static void planes_dy(float *to, long pitch, __global const float *dy, long i,
+    int columns, int channels, shape_t shape) {
+    const int planes = shape.planes;
+    const long end = shape.n * shape.dy_image;
+    if (planes == 1) {
+        row_dy(to, dy, i, columns, channels, shape.dy_column, end);
+        return;
+    }
+    float pixel[2048];
+    for (int w = 0; w < columns; ++w) {
+        for (int k = 0; k < 128 * planes; k += 16)
+            keep16(fetch_dy(dy, i + k, channels * planes - k, end), pixel + k);
+        split(pixel, to + w * 128, 128, planes, pitch);
+        i += shape.dy_column;
+    }
+}
+
+static float round_x(float v) {
+    int bits = as_int(v) & 0x7fffffff;
+    /* Finite values are clipped at 65504. */
+    bits = select(min(bits, (int)(0x477fe000)), bits, bits >= 0x7f800000);
+    float a = as_float(bits);
+    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
+    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
+    float m = as_float(power + 0x06800000);
+    a = (a + m) - m;
+    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
+}
+
+static float load_x(__global const float *p, long i) {
+    return round_x(p[i]);
+}
+
+static float16 round_x16(float16 v) {
+    int16 bits = as_int16(v) & 0x7fffffff;
+    /* Finite values are clipped at 65504. */
+    bits = select(min(bits, (int16)(0x477fe000)), bits, bits >= 0x7f800000);
+    float16 a = as_float16(bits);
+    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
+    int16 power = clamp(as_int16(a) & 0x7f800000, (int16)(0x38800000), (int16)(0x47000000));
+    float16 m = as_float16(power + 0x06800000);
+    a = (a + m) - m;
+    return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
+}
+
+static float16 load_x16(__global const float *p, long i) {
+    return round_x16(vload16(0, p + i));
+}
+
+__attribute__((noinline))
+static float16 edge_x(__global const float *p, long i, int count) {
+    float v[16];
+    for (int lane = 0; lane < 16; ++lane)
+        v[lane] = lane < count ? load_x(p, i + lane) : 0.0f;
+    return vload16(0, v);
+}
+
+static float16 fetch_x(__global const float *p, long i, int count,
+    long end) {
+    if (i + 16 > end)
+        return edge_x(p, i, count);
+    return select((float16)(0.0f), load_x16(p, i), (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < count);
+}
+
+static void row_x(float *to, __global const float *p, long i, int columns,
+    int channels, long step, long end) {
+    for (int w = 0; w < columns; ++w) {
+        int j = 0;
+        for (; j <= channels - 16; j += 16)
+            keep16(load_x16(p, i + j), to + j);
+        if (j < channels)
+            keep16(fetch_x(p, i + j, channels - j, end), to + j);
+        i += step;
+        to += 128;
+    }
+}
+
+typedef struct {
+    long n, c;
+    int channels, p, last_p, q, columns, w;
+} place_t;
+
+static place_t find_place(long c_block, long strip, shape_t shape) {
+    place_t at;
+    const int block = strip % shape.blocks;
+    strip /= shape.blocks;
+    const int band = strip % shape.bands;
+    at.n = strip / shape.bands;
+    at.c = c_block * 128;
+    at.channels = min((long)128, shape.c - at.c);
+    at.p = band * shape.band;
+    at.last_p = min(at.p + shape.band, shape.p);
+    at.q = block * shape.block;
+    at.columns = min(shape.block, shape.q - at.q);
+    at.w = at.q * shape.stride_w - shape.pad_left - shape.lead;
+    return at;
+}
+
+static void hold_row(float *to, float *line, __global const float *x, shape_t shape,
+    place_t at, int h) {
+    const int first = max(at.w, 0);
+    const int last = min(at.w + shape.room, shape.w);
+    const long i = at.n * shape.x_image + at.c * shape.x_channel + h * shape.x_row +
+        first * shape.x_column;
+    float *row = to;
+    row_x(row + (first - at.w) * 128, x, i, last - first, at.channels, shape.x_column,
+        shape.n * shape.x_image);
+}
+
+static int hold_rows(float *ring, float *line, __global const float *x, shape_t shape,
+    place_t at, int row, int p) {
+    const int first = p * shape.stride_h - shape.pad_top;
+    const int end = min(first + shape.reach + 1, shape.h);
+    row = max(row, first);
+    for (; row < end; ++row)
+        hold_row(ring + (row & (shape.ring - 1)) * shape.pitch, line, x, shape, at, row);
+    return row;
+}
+
+static int find_lines(int *row_at, int *sum_at, shape_t shape, int p)
+{
+    const int mask = shape.ring - 1;
+    int lines = 0;
+    for (int r = 0; r < shape.r; ++r) {
+        const int h = p * shape.stride_h + r * shape.dilation_h - shape.pad_top;
+        if (h < 0 || h >= shape.h)
+            continue;
+        row_at[lines] = (h & mask) * shape.pitch;
+        sum_at[lines++] = r * shape.s * 128;
+    }
+    return lines;
+}
+
+typedef struct {
+    const float *d;
+} row_t;
+
+static float16 take(row_t row, int j) {
+    return vload16(0, row.d + j * 128);
+}
+
+static void tile2(row_t row, int j, const float *ring, const int *row_at,
+    const int *sum_at, int lines, const int *tap_at, int taps, int step, float *sums)
+{
+    const float16 d0 = take(row, j + 0);
+    const float16 d1 = take(row, j + 1);
+    for (int line = 0; line < lines; ++line) {
+        const float *from = ring + row_at[line];
+        float *to = sums + sum_at[line];
+        for (int s = 0; s < taps; ++s) {
+            const float *x = from + tap_at[s];
+            float16 sum = vload16(0, to);
+            sum = d0 * vload16(0, x + 0 * step) + sum;
+            sum = d1 * vload16(0, x + 1 * step) + sum;
+            keep16(sum, to);
+            to += 128;
+        }
+    }
+}
+
+static void tile1(row_t row, int j, const float *ring, const int *row_at,
+    const int *sum_at, int lines, const int *tap_at, int taps, int step, float *sums)
+{
+    const float16 d0 = take(row, j + 0);
+    for (int line = 0; line < lines; ++line) {
+        const float *from = ring + row_at[line];
+        float *to = sums + sum_at[line];
+        for (int s = 0; s < taps; ++s) {
+            const float *x = from + tap_at[s];
+            float16 sum = vload16(0, to);
+            sum = d0 * vload16(0, x + 0 * step) + sum;
+            keep16(sum, to);
+            to += 128;
+        }
+    }
+}
+
+static void sum_row(row_t row, const float *ring, const int *row_at, const int *sum_at,
+    int lines, const int *tap_at, int taps, int step, int vectors, float *sums)
+{
+    int j = 0;
+    for (; j <= vectors - 2; j += 2)
+        tile2(row, j, ring + j * step, row_at, sum_at, lines, tap_at, taps, step, sums);
+    for (; j < vectors; ++j)
+        tile1(row, j, ring + j * step, row_at, sum_at, lines, tap_at, taps, step, sums);
+}
+
+static void fold(float *sums, float *totals, int count)
+{
+    for (int i = 0; i < count; i += 16) {
+        keep16(vload16(0, totals + i) + vload16(0, sums + i), totals + i);
+        keep16((float16)(0.0f), sums + i);
+    }
+}
+
+static void find_taps(int *tap_at, shape_t shape) {
+    for (int s = 0; s < shape.s; ++s) {
+        const int w = shape.lead + s * shape.dilation_w;
+        tap_at[s] = w * 128;
+    }
+}
+
+__kernel
+void bwd_weight_depthwise(
+    __global const float *dy, long dy_offset,
+    __global const float *x, long x_offset,
+    __global float *scratch, long scratch_offset,
+    shape_t shape) {
+    dy += dy_offset;
+    x += x_offset;
+    scratch += scratch_offset;
+    const long c_block = get_group_id(0) % shape.c_blocks;
+    const long part = get_group_id(0) / shape.c_blocks;
+    const int filter = shape.r * shape.s;
+    const int taps = shape.planes * filter;
+    const int step = shape.stride_w * 128;
+    __attribute__((aligned(64))) float ring[65536];
+    __attribute__((aligned(64))) float line[8192];
+    __attribute__((aligned(64))) float sums[8192];
+    __attribute__((aligned(64))) float totals[8192];
+    int tap_at[256], row_at[64], sum_at[64];
+    __attribute__((aligned(64))) float d[16384];
+    find_taps(tap_at, shape);
+    clear(sums, taps * 128);
+    clear(totals, taps * 128);
+    const long strips = shape.n * shape.bands * shape.blocks;
+    const long last = strips * (part + 1) / shape.parts;
+    int pending = 0;
+    for (long strip = strips * part / shape.parts; strip < last; ++strip) {
+        const place_t at = find_place(c_block, strip, shape);
+        long from = at.n * shape.dy_image + at.c * shape.planes * shape.dy_channel +
+            at.p * shape.dy_row + at.q * shape.dy_column;
+        clear(ring, shape.ring * shape.pitch);
+        int row = 0;
+        for (int p = at.p; p < at.last_p; ++p) {
+            row = hold_rows(ring, line, x, shape, at, row, p);
+            const int lines = find_lines(row_at, sum_at, shape, p);
+            planes_dy(d, shape.row, dy, from, at.columns, at.channels, shape);
+            for (int k = 0; k < shape.planes; ++k) {
+                for (int c = 0; c < at.channels; c += 16) {
+                    const row_t d_row = { d + k * shape.row + c };
+                    sum_row(d_row, ring + c, row_at, sum_at, lines, tap_at, shape.s, step, at.columns,
+                        sums + k * filter * 128 + c);
+                }
+            }
+            from += shape.dy_row;
+            if (++pending == shape.fold) {
+                fold(sums, totals, taps * 128);
+                pending = 0;
+            }
+        }
+    }
+    fold(sums, totals, taps * 128);
+    scratch += part * shape.elements + c_block * 128 * taps;
+    const int channels = min((long)128, shape.c - c_block * 128);
+    for (int c = 0; c < channels; ++c)
+        for (int i = 0; i < taps; ++i)
+            scratch[c * taps + i] = totals[i * 128 + c];
+}
+
+/*
+ * Partial sums in scratch: the first count elements of a
+ * vector, written step apart.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+static float get_part(__global const float *p, long i, int count)
+{
+    return count > 0 ? p[i] : 0.0f;
+}
+
+static void put_part(__global float *p, long i, long step, int count,
+                     float value)
+{
+    if (count > 0)
+        p[i] = value;
+}
+
+static float16 get_part16(__global const float *p, long i, int count)
+{
+    if (count >= 16)
+        return vload16(0, p + i);
+    float v[16];
+    for (int lane = 0; lane < 16; ++lane)
+        v[lane] = lane < count ? p[i + lane] : 0.0f;
+    return vload16(0, v);
+}
+
+static void put_part16(__global float *p, long i, long step, int count,
+                       float16 value)
+{
+    if (step == 1 && count >= 16) {
+        vstore16(value, 0, p + i);
+        return;
+    }
+    float v[16];
+    vstore16(value, 0, v);
+    count = min(count, 16);
+    for (int lane = 0; lane < count; ++lane)
+        p[i + lane * step] = v[lane];
+}
+
+static float round_dw(float v) {
+    int bits = as_int(v) & 0x7fffffff;
+    /* Finite values are clipped at 65504. */
+    bits = select(min(bits, (int)(0x477fe000)), bits, bits >= 0x7f800000);
+    float a = as_float(bits);
+    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
+    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
+    float m = as_float(power + 0x06800000);
+    a = (a + m) - m;
+    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
+}
+
+/*
+ * What rounding did to elements of one tensor: a work-item's own sums, then
+ * added to the report. Fields as in clconv_counts.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+typedef struct {
+    uint nonzero, zeroed, subnormal, saturated, nan, inf;
+} counts_t;
+
+/* Adds to a 64-bit count, two uints, low first. */
+static void counts_add(volatile __global uint *count, uint amount)
+{
+    if (amount == 0)
+        return;
+    uint old = atomic_add(count, amount);
+    if (old + amount < old)
+        atomic_inc(count + 1);
+}
+
+/* No report, no work. */
+static void counts_flush(volatile __global uint *counts, counts_t *tally)
+{
+    if (!counts)
+        return;
+    counts_add(counts, tally->nonzero);
+    counts_add(counts + 2, tally->zeroed);
+    counts_add(counts + 4, tally->subnormal);
+    counts_add(counts + 6, tally->saturated);
+    counts_add(counts + 8, tally->nan);
+    counts_add(counts + 10, tally->inf);
+}
+
+/* Classes of an element as five-bit fields, so that one sum over a vector of
+ * up to 16 elements counts all six: nonzero, zeroed, subnormal, saturated,
+ * nan, inf from the lowest. */
+static void counts_take(counts_t *tally, int classes)
+{
+    tally->nonzero += classes & 31;
+    tally->zeroed += classes >> 5 & 31;
+    tally->subnormal += classes >> 10 & 31;
+    tally->saturated += classes >> 15 & 31;
+    tally->nan += classes >> 20 & 31;
+    tally->inf += classes >> 25 & 31;
+}
+
+static void count_dw(counts_t *tally, float before, float after) {
+    int b = as_int(before) & 0x7fffffff;
+    int a = as_int(after) & 0x7fffffff;
+    int is_nan = b > 0x7f800000;
+    int is_inf = b == 0x7f800000;
+    int nonzero = (b > 0) & (b <= 0x7f800000);
+    int zeroed = nonzero & (a == 0);
+    int subnormal = (a > 0) & (a < 0x38800000);
+    int saturated = (b > 0x477fe000) & (b < 0x7f800000);
+    int packed = (nonzero & 1) | (zeroed & 1) << 5 |
+        (subnormal & 1) << 10 | (saturated & 1) << 15 |
+        (is_nan & 1) << 20 | (is_inf & 1) << 25;
+    int one = packed;
+    counts_take(tally, one);
+}
+
+static void store_dw(__global half *p, long i,
+    float value, float beta, counts_t *tally) {
+    value *= 0x1p-10f;
+    if (beta != 0.0f) {
+        value += beta * vload_half(i, p);
+    }
+    float before = value;
+    value = round_dw(value);
+    count_dw(tally, before, value);
+    vstore_half(value, i, p);
+}
+
+static float16 round_dw16(float16 v) {
+    int16 bits = as_int16(v) & 0x7fffffff;
+    /* Finite values are clipped at 65504. */
+    bits = select(min(bits, (int16)(0x477fe000)), bits, bits >= 0x7f800000);
+    float16 a = as_float16(bits);
+    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
+    int16 power = clamp(as_int16(a) & 0x7f800000, (int16)(0x38800000), (int16)(0x47000000));
+    float16 m = as_float16(power + 0x06800000);
+    a = (a + m) - m;
+    return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
+}
+
+static void count_dw16(counts_t *tally, float16 before, float16 after) {
+    int16 b = as_int16(before) & 0x7fffffff;
+    int16 a = as_int16(after) & 0x7fffffff;
+    int16 is_nan = b > 0x7f800000;
+    int16 is_inf = b == 0x7f800000;
+    int16 nonzero = (b > 0) & (b <= 0x7f800000);
+    int16 zeroed = nonzero & (a == 0);
+    int16 subnormal = (a > 0) & (a < 0x38800000);
+    int16 saturated = (b > 0x477fe000) & (b < 0x7f800000);
+    int16 packed = (nonzero & 1) | (zeroed & 1) << 5 |
+        (subnormal & 1) << 10 | (saturated & 1) << 15 |
+        (is_nan & 1) << 20 | (is_inf & 1) << 25;
+    int16 all = packed;
+    int8 eight = all.lo + all.hi;
+    int4 four = eight.lo + eight.hi;
+    int2 two = four.lo + four.hi;
+    int one = two.lo + two.hi;
+    counts_take(tally, one);
+}
+
+static void store_dw16(__global half *p, long i,
+    float16 value, float beta, counts_t *tally) {
+    value *= 0x1p-10f;
+    if (beta != 0.0f) {
+        value += beta * vload_half16(0, p + i);
+    }
+    float16 before = value;
+    value = round_dw16(value);
+    count_dw16(tally, before, value);
+    vstore_half16(value, 0, p + i);
+}
+
+static void put_dw16(__global half *p, long i, long step, int count,
+    float16 value, float beta, counts_t *tally) {
+    if (step == 1 && count >= 16) {
+        store_dw16(p, i, value, beta, tally);
+        return;
+    }
+    float v[16];
+    vstore16(value, 0, v);
+    count = min(count, 16);
+    for (int lane = 0; lane < count; ++lane)
+        store_dw(p, i + lane * step, v[lane], beta, tally);
+}
+
+__kernel
+void bwd_weight_depthwise_sum(
+    __global float *scratch, long scratch_offset,
+    __global half *dw, long dw_offset,
+    float beta,
+    __global uint *dw_counts, long dw_counts_offset,
+    shape_t shape) {
+    scratch += scratch_offset;
+    dw += dw_offset;
+    if (dw_counts)
+        dw_counts += dw_counts_offset;
+    counts_t tally = { 0, 0, 0, 0, 0, 0 };
+    const long i = (long)get_global_id(0) * 16;
+    const int count = min((long)16, shape.elements - i);
+    if (count <= 0)
+        return;
+    float16 total = 0.0f;
+    for (int part = 0; part < shape.parts; ++part)
+        total += get_part16(scratch, part * shape.elements + i, count);
+    put_dw16(dw, i, 1, count, total, beta, &tally);
+    counts_flush(dw_counts, &tally);
+}

@@ -1,0 +1,416 @@
+/* Step 3: bwd_weight_local */
+
+typedef struct {
+    long split;
+} shape_t;
+
+typedef struct {
+    long dy_image;
+    long dy_channel;
+    long dy_row;
+    long dy_column;
+    long x_image;
+    long x_channel;
+    long x_row;
+    long x_column;
+    long w_image;
+    long w_channel;
+    long w_row;
+    long w_column;
+    int n;
+    int c;
+    int h;
+    int w;
+    int k;
+    int r;
+    int s;
+    int p;
+    int q;
+    int stride_h;
+    int stride_w;
+    int pad_top;
+    int pad_left;
+    int dilation_h;
+    int dilation_w;
+    int groups;
+    int group_c;
+    int group_k;
+} sizes_t;
+
+/*
+ * Where a row or a term of an implicit matrix product lies in a tensor: an
+ * index (x, y: low and high half) and the row (z) and column (w) that the
+ * tensor bounds. The element of a row and a term is at the sum of both spots,
+ * if that is inside. A vector, not a struct: one load from local memory.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+typedef int4 spot_t;
+
+/* What does not exist gets a row that no other spot brings back inside. */
+spot_t spot(int exists, long at, int y, int x)
+{
+    return (spot_t)(as_int2(at), exists ? y : -0x40000000, x);
+}
+
+int spot_inside(spot_t row, spot_t term, int limit_y, int limit_x)
+{
+    int y = row.z + term.z;
+    int x = row.w + term.w;
+    return y >= 0 && y < limit_y && x >= 0 && x < limit_x;
+}
+
+long spot_index(spot_t row, spot_t term)
+{
+    return as_long(row.xy) + as_long(term.xy);
+}
+
+/* Do count spots, first to last, lie side by side in memory and in one row of
+ * the tensor? Their columns are then reach apart. */
+int spots_join(spot_t first, spot_t last, int count, int reach)
+{
+    return as_long(last.xy) - as_long(first.xy) == count - 1 &&
+           last.z == first.z && last.w - first.w == reach;
+}
+
+/* One work-group's tile of dW. */
+typedef struct {
+    int group;
+    int k0, column0; /* of the tile */
+    int columns; /* taps * channels of a group */
+    int part; /* of the split sum */
+    int begin, end; /* its pixels */
+} block_t;
+
+__attribute__((always_inline))
+void block_place(block_t *b, const sizes_t *s, int split, int number) {
+    b->columns = s->r * s->s * s->group_c;
+    int column_tiles = (b->columns + 64 - 1) / 64;
+    int k_tiles = (s->group_k + 64 - 1) / 64;
+    b->column0 = number % column_tiles * 64;
+    number /= column_tiles;
+    b->k0 = number % k_tiles * 64;
+    number /= k_tiles;
+    b->group = number % s->groups;
+    b->part = number / s->groups;
+    int pixels = s->n * s->p * s->q;
+    int tiles = (pixels + split * 16 - 1) / (split * 16);
+    b->begin = min(b->part * tiles * 16, pixels);
+    b->end = min(b->begin + tiles * 16, pixels);
+}
+
+__attribute__((always_inline))
+int3 pixel_at(const sizes_t *s, int pixel) {
+    int row = pixel / s->q;
+    return (int3)(row / s->p, row % s->p, pixel % s->q);
+}
+
+__attribute__((always_inline))
+spot_t dy_row(const block_t *b, const sizes_t *s, int row) {
+    int k = b->k0 + row;
+    long at = (b->group * s->group_k + k) * s->dy_channel;
+    return spot(k < s->group_k, at, 0, 0);
+}
+
+__attribute__((always_inline))
+spot_t dy_term(const block_t *b, const sizes_t *s, int k) {
+    int3 pixel = pixel_at(s, k);
+    long at = pixel.x * s->dy_image + pixel.y * s->dy_row + pixel.z * s->dy_column;
+    return spot(k < b->end, at, 0, 0);
+}
+
+__attribute__((always_inline))
+int3 column_at(const sizes_t *s, int column) {
+    int tap = column % (s->r * s->s);
+    int channel = column / (s->r * s->s);
+    return (int3)(channel, tap / s->s, tap % s->s);
+}
+
+__attribute__((always_inline))
+spot_t x_row(const block_t *b, const sizes_t *s, int row) {
+    if (b->column0 + row >= b->columns)
+        return spot(0, 0, 0, 0);
+    int3 column = column_at(s, b->column0 + row);
+    int y = column.y * s->dilation_h - s->pad_top;
+    int x = column.z * s->dilation_w - s->pad_left;
+    long at = (b->group * s->group_c + column.x) * s->x_channel + y * s->x_row + x * s->x_column;
+    return spot(1, at, y, x);
+}
+
+__attribute__((always_inline))
+spot_t x_term(const block_t *b, const sizes_t *s, int k) {
+    int3 pixel = pixel_at(s, k);
+    int y = pixel.y * s->stride_h;
+    int x = pixel.z * s->stride_w;
+    long at = pixel.x * s->x_image + y * s->x_row + x * s->x_column;
+    return spot(k < b->end, at, y, x);
+}
+
+__attribute__((always_inline))
+long dw_row(const block_t *b, const sizes_t *s, int m) {
+    int k = b->k0 + m;
+    long at = (b->group * s->group_k + k) * s->w_image;
+    return k < s->group_k ? at : -1;
+}
+
+__attribute__((always_inline))
+long dw_column(const block_t *b, const sizes_t *s, int n) {
+    int3 column = column_at(s, b->column0 + n);
+    long at = column.x * s->w_channel + column.y * s->w_row + column.z * s->w_column;
+    return b->column0 + n < b->columns ? at : -1;
+}
+
+__attribute__((always_inline))
+static float pick_a(__global const float *p, spot_t r, spot_t t, const sizes_t *sizes) {
+    return spot_inside(r, t, 1, 1) ? p[spot_index(r, t)] : (float)0;
+}
+
+__attribute__((always_inline))
+static int whole_a(spot_t r, spot_t t, const sizes_t *sizes) {
+    return spot_inside(r, t, 1, 1);
+}
+
+__attribute__((always_inline))
+static void fetch_a(float4 *next, __global const float *p,
+    __local const spot_t *row,
+    __local const spot_t *term, const sizes_t *sizes, int item) {
+    int k = item % 4 * 4;
+    spot_t t = term[k];
+    int joined = spots_join(t, term[k + 4 - 1], 4, 0);
+    #pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        int index = item + i * 128;
+        spot_t r = row[index / 4];
+        if (joined && whole_a(r, t, sizes)) {
+            next[i] = vload4(0, p + spot_index(r, t));
+        } else {
+            next[i].s0 = pick_a(p, r, term[k + 0], sizes);
+            next[i].s1 = pick_a(p, r, term[k + 1], sizes);
+            next[i].s2 = pick_a(p, r, term[k + 2], sizes);
+            next[i].s3 = pick_a(p, r, term[k + 3], sizes);
+        }
+    }
+}
+
+__attribute__((always_inline))
+static void put_a(__local float *tile, const float4 *next, int item) {
+    #pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        int index = item + i * 128;
+        int row = index / 4;
+        int k = index % 4 * 4;
+        float4 value = next[i];
+        tile[(k + 0) * 68 + row] = value.s0;
+        tile[(k + 1) * 68 + row] = value.s1;
+        tile[(k + 2) * 68 + row] = value.s2;
+        tile[(k + 3) * 68 + row] = value.s3;
+    }
+}
+
+__attribute__((always_inline))
+static float pick_b(__global const float *p, spot_t r, spot_t t, const sizes_t *sizes) {
+    return spot_inside(r, t, sizes->h, sizes->w) ? p[spot_index(r, t)] : (float)0;
+}
+
+__attribute__((always_inline))
+static int whole_b(spot_t r, spot_t t, const sizes_t *sizes) {
+    return spot_inside(r, t, sizes->h, sizes->w - 3);
+}
+
+__attribute__((always_inline))
+static void fetch_b(float4 *next, __global const float *p,
+    __local const spot_t *row,
+    __local const spot_t *term, const sizes_t *sizes, int item) {
+    int k = item % 4 * 4;
+    spot_t t = term[k];
+    int joined = spots_join(t, term[k + 4 - 1], 4, 3);
+    #pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        int index = item + i * 128;
+        spot_t r = row[index / 4];
+        if (joined && whole_b(r, t, sizes)) {
+            next[i] = vload4(0, p + spot_index(r, t));
+        } else {
+            next[i].s0 = pick_b(p, r, term[k + 0], sizes);
+            next[i].s1 = pick_b(p, r, term[k + 1], sizes);
+            next[i].s2 = pick_b(p, r, term[k + 2], sizes);
+            next[i].s3 = pick_b(p, r, term[k + 3], sizes);
+        }
+    }
+}
+
+__attribute__((always_inline))
+static void put_b(__local float *tile, const float4 *next, int item) {
+    #pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        int index = item + i * 128;
+        int row = index / 4;
+        int k = index % 4 * 4;
+        float4 value = next[i];
+        tile[(k + 0) * 68 + row] = value.s0;
+        tile[(k + 1) * 68 + row] = value.s1;
+        tile[(k + 2) * 68 + row] = value.s2;
+        tile[(k + 3) * 68 + row] = value.s3;
+    }
+}
+
+static float4 read_tile(__local const float *p) {
+    return *(__local const float4 *)p;
+}
+
+static void store_dw(__global float *p, long i,
+    float value, float beta) {
+    if (beta != 0.0f) {
+        value += beta * p[i];
+    }
+    p[i] = value;
+}
+
+__kernel
+__attribute__((reqd_work_group_size(128, 1, 1)))
+void bwd_weight_local(
+    __global const float *dy, long dy_offset,
+    __global const float *x, long x_offset,
+    __global float *scratch, long scratch_offset,
+    sizes_t sizes,
+    shape_t shape) {
+    dy += dy_offset;
+    x += x_offset;
+    scratch += scratch_offset;
+    block_t block;
+    block_place(&block, &sizes, (int)shape.split, (int)get_group_id(0));
+    int item = (int)get_local_id(0);
+    __local float tile_a[16 * 68] __attribute__((aligned(16)));
+    __local spot_t row_a[64], term_a[128];
+    float4 next_a[2];
+    for (int i = item; i < 64; i += 128)
+        row_a[i] = dy_row(&block, &sizes, i);
+    __local float tile_b[16 * 68] __attribute__((aligned(16)));
+    __local spot_t row_b[64], term_b[128];
+    float4 next_b[2];
+    for (int i = item; i < 64; i += 128)
+        row_b[i] = x_row(&block, &sizes, i);
+    for (int place = item; place < 128; place += 128) {
+        int k = block.begin + place;
+        term_a[place] = dy_term(&block, &sizes, k);
+        term_b[place] = x_term(&block, &sizes, k);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    int step = 0; /* the place of its terms */
+    fetch_a(next_a, (__global const float *)dy,
+        row_a, term_a + step, &sizes, item);
+    fetch_b(next_b, (__global const float *)x,
+        row_b, term_b + step, &sizes, item);
+    int chained = 0;
+    int first_m = item / 16 * 4;
+    int first_n = item % 16 * 4;
+    float4 sum[8][1];
+    float out[8 * 1 * 4];
+    #pragma unroll
+    for (int i = 0; i < 8; ++i) {
+        #pragma unroll
+        for (int v = 0; v < 1; ++v) {
+            sum[i][v] = 0.0f;
+            vstore4(sum[i][v], i * 1 + v, out);
+        }
+    }
+    for (int k0 = block.begin; k0 < block.end; k0 += 16) {
+        put_a(tile_a, next_a, item);
+        put_b(tile_b, next_b, item);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (k0 > block.begin && step % 64 == 0 && item < 64) {
+            int place = (step + 64) % 128 + item;
+            int k = k0 + 64 + item;
+            term_a[place] = dy_term(&block, &sizes, k);
+            term_b[place] = x_term(&block, &sizes, k);
+        }
+        step = (step + 16) % 128;
+        if (k0 + 16 < block.end) {
+            fetch_a(next_a, (__global const float *)dy,
+                row_a, term_a + step, &sizes, item);
+            fetch_b(next_b, (__global const float *)x,
+                row_b, term_b + step, &sizes, item);
+        }
+        #pragma unroll 8
+        for (int k = 0; k < 16; ++k) {
+            float4 a0 = read_tile(tile_a + k * 68 + first_m + 0);
+            float4 a1 = read_tile(tile_a + k * 68 + first_m + 32);
+            float4 b0 = read_tile(tile_b + k * 68 + first_n + 0);
+            sum[0][0] += a0.s0 * b0;
+            sum[1][0] += a0.s1 * b0;
+            sum[2][0] += a0.s2 * b0;
+            sum[3][0] += a0.s3 * b0;
+            sum[4][0] += a1.s0 * b0;
+            sum[5][0] += a1.s1 * b0;
+            sum[6][0] += a1.s2 * b0;
+            sum[7][0] += a1.s3 * b0;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if ((chained += 16) == 256) {
+            chained = 0;
+            #pragma unroll
+            for (int i = 0; i < 8; ++i) {
+                #pragma unroll
+                for (int v = 0; v < 1; ++v) {
+                    float4 total = vload4(i * 1 + v, out) + sum[i][v];
+                    vstore4(total, i * 1 + v, out);
+                    sum[i][v] = 0.0f;
+                }
+            }
+        }
+    }
+    #pragma unroll
+    for (int i = 0; i < 8; ++i) {
+        #pragma unroll
+        for (int v = 0; v < 1; ++v) {
+            float4 total = vload4(i * 1 + v, out) + sum[i][v];
+            vstore4(total, i * 1 + v, out);
+        }
+    }
+    scratch += block.part * (sizes.k * sizes.w_image);
+    long at_m[8];
+    for (int i = 0; i < 8; ++i)
+        at_m[i] = dw_row(&block, &sizes, first_m + i / 4 * 32 + i % 4);
+    long at_n[4];
+    for (int i = 0; i < 4; ++i)
+        at_n[i] = dw_column(&block, &sizes, first_n + i / 4 * 64 + i % 4);
+    #pragma unroll 1
+    for (int sums = 0; sums < 8 * 1; ++sums) {
+        long line = at_m[sums / 1];
+        const long *place = at_n + sums % 1 * 4;
+        if (line >= 0 && place[0] >= 0 && place[3] == place[0] + 3) {
+            float4 value = vload4(sums, out);
+            long i = line + place[0];
+            vstore4(value, 0, scratch + i);
+        } else {
+            for (int j = 0; j < 4; ++j) {
+                if (line >= 0 && place[j] >= 0) {
+                    float value = out[4 * sums + j];
+                    long i = line + place[j];
+                    scratch[i] = value;
+                }
+            }
+        }
+    }
+}
+
+__kernel
+__attribute__((reqd_work_group_size(128, 1, 1)))
+void bwd_weight_local_sum(
+    __global float *scratch, long scratch_offset,
+    __global float *dw, long dw_offset,
+    float beta,
+    sizes_t sizes,
+    shape_t shape) {
+    scratch += scratch_offset;
+    dw += dw_offset;
+    long count = sizes.k * sizes.w_image;
+    long i = get_group_id(0) * 128 + get_local_id(0);
+    if (i < count) {
+        float value = 0.0f;
+        #pragma unroll 8
+        for (int part = 0; part < (int)shape.split; ++part)
+            value += scratch[part * count + i];
+        store_dw(dw, i, value, beta);
+    }
+}
