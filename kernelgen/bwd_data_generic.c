@@ -36,7 +36,7 @@ enum { VEC, TILE, LWS, CAST, PARAMS };
 
 static const clconv_param params[PARAMS] = {
     [VEC] = {"vec", CLCONV_VALUES(16, 1), "elements of a vector"},
-    [TILE] = {"tile", CLCONV_VALUES(4, 2, 1, 8), "vectors of a work-item"},
+    [TILE] = {"tile", CLCONV_VALUES(2, 4, 1, 8), "vectors of a work-item"},
     [LWS] = {"lws", CLCONV_VALUES(1, 64, 256), "work-items of a group"},
     [CAST] = {"cast", CLCONV_CAST_NAMES, "where fp32 operands are rounded"},
 };

@@ -40,7 +40,7 @@ static void defaults(const clconv_problem *p, const clconv_device *d,
 {
     int64_t pixels = p->n * clconv_data_nest_pixels(p);
     clconv_local_defaults(d, pixels > 0 ? pixels : 1, p->group_c,
-                          p->groups * clconv_data_nest_phases(p), values);
+                          p->groups * clconv_data_nest_phases(p), false, values);
 }
 
 static double cost(const clconv_task *t)

@@ -340,6 +340,12 @@ static unsigned wants_copies(const clconv_task *t)
     return t->values[CAST] == CAST_SEPARATE ? CLCONV_BIT(CLCONV_DY) : 0;
 }
 
+static unsigned counts(const clconv_task *t)
+{
+    (void)t;
+    return CLCONV_BIT(CLCONV_W);
+}
+
 /* ---- Passes and scratch ----------------------------------------------- */
 
 static size_t scratch(const clconv_task *t)
@@ -375,9 +381,8 @@ static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
     int64_t tiles = tiles_of(t, &l, batch);
     int64_t chunks = ceil_div(tiles, span_of(t, &l, tiles));
     clconv_panel_pass_dy(t->problem, &l.dy, batch, &s, &out[0]);
-    clconv_panel_pass_weights(t->problem, &l.w, &s, &out[1]);
-    if (batch == 0)
-        out[1].groups = 0;
+    /* For an empty batch too: W is counted there. */
+    clconv_panel_pass_weights(t, &l.w, &s, &out[1]);
     int64_t items = chunks * l.phases * t->problem->groups * l.block_chunks;
     main_pass(t, (size_t)items, &s, &out[2]);
     return 3;
@@ -540,6 +545,7 @@ const clconv_kernel clconv_bwd_data_panel = {
     .legal = legal,
     .cost = cost,
     .wants_copies = wants_copies,
+    .counts = counts,
     .scratch = scratch,
     .passes = passes,
     .emit = emit,

@@ -234,6 +234,7 @@ static clconv_shape shape_of(const clconv_task *t, const layout *l)
     clconv_shape_add(&s, "filter", p->r * p->s);
     clconv_shape_add(&s, "weights", l->weights);
     clconv_shape_add(&s, "run", l->run);
+    clconv_tile_weights_shape(t, l->run, &s);
     clconv_shape_add(&s, "k_block", l->k_block);
     clconv_shape_add(&s, "c_blocks", l->c_blocks);
     clconv_shape_add(&s, "chunks", l->chunks);
@@ -360,6 +361,13 @@ static unsigned wants_copies(const clconv_task *t)
     return t->values[CAST] == CAST_SEPARATE ? CLCONV_BIT(CLCONV_DY) : 0;
 }
 
+/* pack_w reads each weight. */
+static unsigned counts(const clconv_task *t)
+{
+    (void)t;
+    return CLCONV_BIT(CLCONV_W);
+}
+
 /* ---- Passes and scratch ----------------------------------------------- */
 
 static size_t scratch(const clconv_task *t)
@@ -393,7 +401,7 @@ static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
     clconv_shape s = shape_of(t, &l);
     int64_t blocks = clconv_tile_ceil(batch, l.dy.grid.images);
     int64_t items = blocks * t->problem->groups * t->problem->stride_h;
-    clconv_tile_pack_pass(&l.dy, batch, &s, &out[0]);
+    clconv_tile_pack_pass(t, &l.dy, batch, &s, &out[0]);
     clconv_tile_weights_pass(t, l.c_blocks, &s, &out[1]);
     if (batch == 0)
         out[1].groups = 0;
@@ -534,6 +542,7 @@ const clconv_kernel clconv_bwd_data_tile = {
     .legal = legal,
     .cost = cost,
     .wants_copies = wants_copies,
+    .counts = counts,
     .scratch = scratch,
     .passes = passes,
     .emit = emit,

@@ -11,6 +11,8 @@
  *             for tiles of q, for those r whose row is in X, for s
  *                 sums[r][s] += dY[p][q] * ring[h][w]
  *             now and then: totals += sums, sums = 0
+ *             for a report, now and then: the rows of X that were held since
+ *             are counted, while the cache has them
  *         totals -> scratch[part]
  *     sum: dW = the parts, added in order
  *
@@ -54,6 +56,9 @@ enum { CAST_FUSED, CAST_SEPARATE };
 /* Additions, one after the other, that make a sum, if rows are not longer. */
 #define CHAIN 256
 
+/* Floats of X that are counted at once, while a CPU's nearest cache has them. */
+#define COUNTED_FLOATS 2048
+
 static int64_t min2(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -82,7 +87,8 @@ typedef struct layout {
     int64_t blocks; /* of columns */
     int64_t band;   /* rows of dY in a strip */
     int64_t bands;
-    int64_t fold; /* rows until sums are added to totals */
+    int64_t fold;    /* rows until sums are added to totals */
+    int64_t counted; /* rows whose rows of X are counted at once */
 } layout;
 
 static int64_t reach_w(const clconv_problem *p)
@@ -153,6 +159,7 @@ static layout layout_of(const clconv_task *t)
     l.bands = clconv_generic_divide_up(p->p, l.band);
     l.fold = max2(
         1, CHAIN / clconv_generic_divide_up(l.block, is_nchw(p) ? LANES : 1));
+    l.counted = max2(1, COUNTED_FLOATS / (p->stride_h * l.pitch));
     return l;
 }
 
@@ -182,6 +189,7 @@ static clconv_shape shape_of(const clconv_task *t, int64_t batch)
     clconv_shape_add(&s, "band", l.band);
     clconv_shape_add(&s, "bands", l.bands);
     clconv_shape_add(&s, "fold", l.fold);
+    clconv_shape_add(&s, "counted", l.counted);
     return s;
 }
 
@@ -236,6 +244,19 @@ static unsigned wants_copies(const clconv_task *t)
                : 0;
 }
 
+/* A work-item's counts have 32 bits. */
+static unsigned counts(const clconv_task *t)
+{
+    return clconv_problem_elements(t->problem, CLCONV_X) <= INT32_MAX
+               ? CLCONV_BIT(CLCONV_X)
+               : 0;
+}
+
+static bool counts_x(const clconv_task *t)
+{
+    return t->counts & CLCONV_BIT(CLCONV_X);
+}
+
 /* Vectors of dY, whole ones at the ends of rows and pixels. */
 static double vectors_of(const clconv_problem *p)
 {
@@ -267,6 +288,8 @@ static clconv_pass main_pass(const clconv_task *t, const clconv_shape *s)
     clconv_entry_arg(&pass, CLCONV_ARG_OPERAND, CLCONV_DY);
     clconv_entry_arg(&pass, CLCONV_ARG_OPERAND, CLCONV_X);
     clconv_entry_arg(&pass, CLCONV_ARG_SCRATCH, CLCONV_DW);
+    if (counts_x(t))
+        clconv_entry_arg(&pass, CLCONV_ARG_COUNTS, CLCONV_X);
     clconv_shape_arg(s, &pass);
     return pass;
 }
@@ -320,8 +343,9 @@ static void emit_plane(clconv_emit *e, bool nchw)
 }
 
 /* Row p of a strip; from: its first element in dY. */
-static void emit_row(clconv_emit *e, bool nchw)
+static void emit_row(clconv_emit *e, const clconv_task *t)
 {
+    bool nchw = is_nchw(t->problem);
     clconv_emit_line(e, "row = hold_rows(ring, line, x, shape, at, row, p);");
     clconv_emit_line(e, "const int lines = find_lines(row_at, sum_at, shape, "
                         "p);");
@@ -338,7 +362,33 @@ static void emit_row(clconv_emit *e, bool nchw)
     clconv_emit_close(e);
 }
 
-static void emit_strips(clconv_emit *e, bool nchw)
+/* With a report, so many rows that the cache still has their rows of X. */
+static void emit_counted_rows(clconv_emit *e, const clconv_task *t)
+{
+    clconv_emit_line(e, "int p = at.p;");
+    clconv_emit_open(e, "while (p < at.last_p)");
+    clconv_emit_line(e, "const int first_p = p;");
+    clconv_emit_line(e, "const int end_p = min(first_p + step_p, at.last_p);");
+    clconv_emit_open(e, "for (; p < end_p; ++p)");
+    emit_row(e, t);
+    clconv_emit_close(e);
+    clconv_emit_line(e, "if (x_counts)");
+    clconv_emit_line(e, "    see_rows(&seen, x, shape, at, first_p, p);");
+    clconv_emit_close(e);
+}
+
+static void emit_rows(clconv_emit *e, const clconv_task *t)
+{
+    if (counts_x(t)) {
+        emit_counted_rows(e, t);
+        return;
+    }
+    clconv_emit_open(e, "for (int p = at.p; p < at.last_p; ++p)");
+    emit_row(e, t);
+    clconv_emit_close(e);
+}
+
+static void emit_strips(clconv_emit *e, const clconv_task *t)
 {
     clconv_emit_line(e, "const long strips = shape.n * shape.bands * "
                         "shape.blocks;");
@@ -353,14 +403,20 @@ static void emit_strips(clconv_emit *e, bool nchw)
                         "at.c * shape.planes * shape.dy_channel +");
     clconv_emit_line(e, "    at.p * shape.dy_row + at.q * shape.dy_column;");
     clconv_emit_line(e, "clear(ring, shape.ring * shape.pitch);");
-    if (nchw)
+    if (is_nchw(t->problem))
         clconv_emit_line(e, "clear(line, shape.pitch);");
     clconv_emit_line(e, "int row = 0;");
-    clconv_emit_open(e, "for (int p = at.p; p < at.last_p; ++p)");
-    emit_row(e, nchw);
-    clconv_emit_close(e);
+    emit_rows(e, t);
     clconv_emit_close(e);
     clconv_emit_line(e, "fold(sums, totals, taps * $next);");
+}
+
+static void emit_counters(clconv_emit *e)
+{
+    clconv_emit_line(e, "const int step_p = x_counts ? shape.counted : "
+                        "shape.p;");
+    clconv_emit_line(e, "seen16_t seen = { 0 };");
+    clconv_emit_line(e, "counts_t tally = { 0 };");
 }
 
 static void emit_entry(clconv_emit *e, const clconv_task *t,
@@ -390,8 +446,14 @@ static void emit_entry(clconv_emit *e, const clconv_task *t,
     clconv_emit_line(e, "find_taps(tap_at, shape);");
     clconv_emit_line(e, "clear(sums, taps * $next);");
     clconv_emit_line(e, "clear(totals, taps * $next);");
-    emit_strips(e, nchw);
+    if (counts_x(t))
+        emit_counters(e);
+    emit_strips(e, t);
     emit_write(e, nchw);
+    if (counts_x(t)) {
+        clconv_emit_line(e, "fold16(&tally, &seen);");
+        clconv_emit_line(e, "counts_flush(x_counts, &tally);");
+    }
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
@@ -412,7 +474,7 @@ static void emit(clconv_emit *e, const clconv_task *t)
 const clconv_kernel clconv_bwd_weight_depthwise = {
     .name = ENTRY,
     .role = CLCONV_ROLE_BWD_WEIGHT,
-    .revision = 1,
+    .revision = 2,
     .summary = "depthwise on CPUs: each row read once, two-stage sums",
     .params = params,
     .param_count = PARAMS,
@@ -421,6 +483,7 @@ const clconv_kernel clconv_bwd_weight_depthwise = {
     .legal = legal,
     .cost = cost,
     .wants_copies = wants_copies,
+    .counts = counts,
     .scratch = scratch,
     .passes = passes,
     .emit = emit,

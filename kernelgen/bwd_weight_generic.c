@@ -35,7 +35,7 @@ enum { VEC, TILE, SPLIT, LWS, CAST, PARAMS };
 
 static const clconv_param params[PARAMS] = {
     [VEC] = {"vec", CLCONV_VALUES(16, 1), "elements of a vector"},
-    [TILE] = {"tile", CLCONV_VALUES(2, 1, 4), "channels of a work-item"},
+    [TILE] = {"tile", CLCONV_VALUES(1, 2, 4), "channels of a work-item"},
     [SPLIT] = {"split", CLCONV_VALUES(1, 8, 64), "parts of the reduction"},
     [LWS] = {"lws", CLCONV_VALUES(1, 64, 256), "work-items of a group"},
     [CAST] = {"cast", CLCONV_CAST_NAMES, "where fp32 operands are rounded"},

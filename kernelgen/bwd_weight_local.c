@@ -78,7 +78,7 @@ static void defaults(const clconv_problem *p, const clconv_device *d,
 {
     int64_t parts = clconv_weight_nest_most_parts(p, d, 16);
     clconv_local_defaults(d, p->group_k, clconv_weight_nest_columns(p),
-                          parts * p->groups, values);
+                          parts * p->groups, p->layout == CLCONV_NHWC, values);
     values[FILL] = params[FILL].values[0];
 }
 

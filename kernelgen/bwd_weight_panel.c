@@ -159,6 +159,13 @@ static unsigned wants_copies(const clconv_task *t)
     return CLCONV_BIT(CLCONV_DY) | CLCONV_BIT(CLCONV_X);
 }
 
+static unsigned counts(const clconv_task *t)
+{
+    clconv_panel_x x;
+    clconv_panel_x_set(t->problem, &x);
+    return x.direct ? 0 : CLCONV_BIT(CLCONV_X);
+}
+
 /* Calls of multiply() for each segment. */
 static double calls_of(const clconv_problem *p, int tile_c, int tile_v)
 {
@@ -258,6 +265,8 @@ static void defaults(const clconv_problem *p, const clconv_device *d,
     clconv_param_first(params, PARAM_COUNT, values);
     if (!clconv_tile_is_half(p, CLCONV_DY))
         values[PANEL] = PANEL_FLOAT;
+    if (p->math == CLCONV_FP32)
+        values[SEGMENT] = 128; /* rounding of sums is all the error there is */
     choose_tile(p, values);
     choose_split(p, d, values);
 }
@@ -290,7 +299,7 @@ static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
     clconv_shape s = shape_of(t, &l);
     clconv_panel_dy_pass(&l.dy, p, "bwd_weight_panel_pack_dy", batch, &s,
                          &out[0]);
-    clconv_panel_x_pass(&l.x, p, "bwd_weight_panel_pack_x", batch, &s, &out[1]);
+    clconv_panel_x_pass(&l.x, t, "bwd_weight_panel_pack_x", batch, &s, &out[1]);
     main_pass(t, &l, &s, &out[2]);
     clconv_panel_dw_pass(&l.dw, p, "bwd_weight_panel_sum", &s, &out[3]);
     return 4;
@@ -469,7 +478,7 @@ static void emit(clconv_emit *e, const clconv_task *t)
     passes(t, t->problem->n, pass);
     clconv_shape_emit(e, &s);
     clconv_panel_dy_emit(e, t, &l.dy, &s, &pass[0]);
-    clconv_panel_x_emit(e, t, &s, &pass[1]);
+    clconv_panel_x_emit(e, &l.x, t, &s, &pass[1]);
     set_holes(e, t);
     clconv_panel_segment_emit(e);
     emit_multiply(e, t);
@@ -492,6 +501,7 @@ const clconv_kernel clconv_bwd_weight_panel = {
     .legal = legal,
     .cost = cost,
     .wants_copies = wants_copies,
+    .counts = counts,
     .scratch = scratch,
     .passes = passes,
     .emit = emit,

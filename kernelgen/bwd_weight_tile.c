@@ -32,6 +32,7 @@
 #include "entry.h"
 #include "kernel.h"
 #include "kernel_shape.h"
+#include "tile_count.h"
 #include "tile_pack.h"
 #include "tile_partials.h"
 #include "tile_phase.h"
@@ -169,6 +170,8 @@ static layout layout_of(const clconv_task *t)
     s.x.phase_stride = padded_elements(p->groups, p->group_c, tile_c, stride);
     s.x.elements = s.rows.phases * s.columns.phases * s.x.phase_stride;
     s.x.offset = clconv_tile_planes_floats(p, &s.dy);
+    if (clconv_tile_is_counted(t, CLCONV_X))
+        s.x.counted = max2(1, CLCONV_TILE_RUN / (p->h * p->w));
     s.partials = s.x.offset + clconv_tile_planes_floats(p, &s.x);
     return s;
 }
@@ -324,6 +327,15 @@ static unsigned wants_copies(const clconv_task *t)
     return CLCONV_BIT(CLCONV_DY) | CLCONV_BIT(CLCONV_X);
 }
 
+/* Elements of an image's channel that a work-item of pack_x can count. */
+#define MAX_COUNTED ((int64_t)1 << 28)
+
+static unsigned counts(const clconv_task *t)
+{
+    const clconv_problem *p = t->problem;
+    return p->h * p->w < MAX_COUNTED ? CLCONV_BIT(CLCONV_X) : 0;
+}
+
 /* ---- Passes and scratch ----------------------------------------------- */
 
 static size_t scratch(const clconv_task *t)
@@ -353,8 +365,8 @@ static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
 {
     layout l = layout_of(t);
     clconv_shape s = shape_of(t, &l);
-    clconv_tile_pack_pass(&l.dy, batch, &s, &out[0]);
-    clconv_tile_pack_pass(&l.x, batch, &s, &out[1]);
+    clconv_tile_pack_pass(t, &l.dy, batch, &s, &out[0]);
+    clconv_tile_pack_pass(t, &l.x, batch, &s, &out[1]);
     main_pass(t, &l, &s, &out[2]);
     clconv_tile_partials_pass(t, &s, &out[3]);
     return 4;
@@ -541,6 +553,7 @@ const clconv_kernel clconv_bwd_weight_tile = {
     .legal = legal,
     .cost = cost,
     .wants_copies = wants_copies,
+    .counts = counts,
     .scratch = scratch,
     .passes = passes,
     .emit = emit,

@@ -33,9 +33,13 @@ enum { VEC, LWS, CHUNK, PARAMS };
 static const clconv_param params[PARAMS] = {
     [VEC] = {"vec", CLCONV_VALUES(16, 4, 1), "elements of a vector"},
     [LWS] = {"lws", CLCONV_VALUES(1, 64, 256), "work-items of a group"},
-    [CHUNK] = {"chunk", CLCONV_VALUES(16384, 4096, 65536),
+    [CHUNK] = {"chunk", CLCONV_VALUES(16384, 1024, 4096, 65536),
                "elements of a work-group"},
 };
+
+/* A GPU's work-group sums planes one after the other: few of them, and by few
+ * work-items, if they are small. */
+#define SMALL_PLANE 512
 
 /* Work-items of a group of the last pass; each sums one channel. */
 #define BIAS_LWS_GPU 64
@@ -53,12 +57,15 @@ static bool covers(const clconv_problem *p, const clconv_device *d)
 static void defaults(const clconv_problem *p, const clconv_device *d,
                      int *values)
 {
-    (void)p;
     clconv_param_first(params, PARAMS, values);
     if (d->is_cpu)
         return;
+    bool small = p->layout == CLCONV_NCHW && p->p * p->q <= SMALL_PLANE;
+    int lws = small ? 64 : 256;
     values[VEC] = 4;
-    values[LWS] = d->max_work_group >= 256 ? 256 : 1;
+    values[LWS] = d->max_work_group >= (size_t)lws ? lws : 1;
+    if (small)
+        values[CHUNK] = 1024;
 }
 
 static bool legal(const clconv_task *t)
@@ -158,6 +165,17 @@ static unsigned serves(part a)
            (a.bias ? (unsigned)CLCONV_OP_DB : 0);
 }
 
+/* The outputs whose kernels count this tensor as they read it. */
+static unsigned counted_elsewhere(const clconv_task *t, part a)
+{
+    static const unsigned readers[] = {
+        [CLCONV_DY] = 0,
+        [CLCONV_X] = CLCONV_OP_DW,
+        [CLCONV_W] = CLCONV_OP_DX,
+    };
+    return t->counts & CLCONV_BIT(a.tensor) ? readers[a.tensor] : 0;
+}
+
 static int64_t elements_of(const clconv_problem *p, clconv_tensor tensor,
                            int64_t batch)
 {
@@ -171,7 +189,11 @@ static int64_t elements_of(const clconv_problem *p, clconv_tensor tensor,
 static clconv_pass read_pass(const clconv_task *t, part a, int64_t batch)
 {
     clconv_pass pass = {
-        .entry = entry_of(t, a), .counts = true, .serves = serves(a)};
+        .entry = entry_of(t, a),
+        .serves = serves(a),
+        .counts = true,
+        .unless = counted_elsewhere(t, a),
+    };
     int64_t groups;
     clconv_entry_arg(&pass, CLCONV_ARG_TENSOR, a.tensor);
     if (a.copies)
@@ -218,63 +240,6 @@ static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
 
 /* ---- The element ------------------------------------------------------ */
 
-/* Declares a count and how the loops' classes add to it. Vectors compare to
- * -1 where true, scalars to 1. */
-static void emit_add_counts(clconv_emit *e, const clconv_problem *p,
-                            clconv_tensor tensor, int width)
-{
-    bool rounds =
-        clconv_problem_casts(p, tensor) || p->type[tensor] == CLCONV_F16;
-    clconv_counts_emit_classes(e, p, tensor);
-    clconv_emit_set_text(e, "add", width > 1 ? "-=" : "+=");
-    clconv_emit_line(e, "seen->nonzero $add nonzero;");
-    if (rounds) {
-        clconv_emit_line(e, "seen->zeroed $add zeroed;");
-        clconv_emit_line(e, "seen->subnormal $add subnormal;");
-        clconv_emit_line(e, "seen->saturated $add saturated;");
-    }
-    clconv_emit_line(e, "seen->nan $add is_nan;");
-    clconv_emit_line(e, "seen->inf $add is_inf;");
-}
-
-/* The counts of the elements that one lane of a vector has seen. */
-static void emit_seen_type(clconv_emit *e, int width)
-{
-    clconv_operand_set_width(e, width);
-    clconv_emit_line(e, "typedef struct {");
-    clconv_emit_line(e, "    $int nonzero, zeroed, subnormal, saturated, nan, "
-                        "inf;");
-    clconv_emit_line(e, "} seen${vn}_t;");
-    clconv_emit_blank(e);
-}
-
-static void emit_see(clconv_emit *e, const clconv_problem *p,
-                     clconv_tensor tensor, int width)
-{
-    clconv_operand_set_width(e, width);
-    clconv_emit_open(e, "static void see_$tensor$vn(seen${vn}_t *seen, "
-                        "$float before, $float after)");
-    emit_add_counts(e, p, tensor, width);
-    clconv_emit_close(e);
-    clconv_emit_blank(e);
-}
-
-/* Adds what all lanes have seen to the work-item's tally. */
-static void emit_fold(clconv_emit *e, int width)
-{
-    clconv_operand_set_width(e, width);
-    clconv_emit_open(
-        e, "static void fold$vn(counts_t *tally, const seen${vn}_t *seen)");
-    clconv_emit_line(e, "tally->nonzero += (uint)isum$vn(seen->nonzero);");
-    clconv_emit_line(e, "tally->zeroed += (uint)isum$vn(seen->zeroed);");
-    clconv_emit_line(e, "tally->subnormal += (uint)isum$vn(seen->subnormal);");
-    clconv_emit_line(e, "tally->saturated += (uint)isum$vn(seen->saturated);");
-    clconv_emit_line(e, "tally->nan += (uint)isum$vn(seen->nan);");
-    clconv_emit_line(e, "tally->inf += (uint)isum$vn(seen->inf);");
-    clconv_emit_close(e);
-    clconv_emit_blank(e);
-}
-
 /* Casts one vector and returns it as it was. */
 static void emit_cast(clconv_emit *e, const clconv_task *t, part a, int width)
 {
@@ -282,7 +247,7 @@ static void emit_cast(clconv_emit *e, const clconv_task *t, part a, int width)
     clconv_operand_emit_read(e, t, a.tensor, width);
     if (casts)
         clconv_operand_emit_round(e, t->problem, a.tensor, width);
-    emit_see(e, t->problem, a.tensor, width);
+    clconv_counts_emit_see(e, t->problem, a.tensor, width);
     clconv_operand_set_width(e, width);
     clconv_emit_line(e, "static $float cast_$tensor$vn($parameters, long i,");
     clconv_emit_open(e, "    int counting, seen${vn}_t *seen)");
@@ -290,7 +255,7 @@ static void emit_cast(clconv_emit *e, const clconv_task *t, part a, int width)
     clconv_emit_line(e, casts ? "$float after = round_$tensor$vn(before);"
                               : "$float after = before;");
     clconv_emit_line(e, "if (counting)");
-    clconv_emit_line(e, "    see_$tensor$vn(seen, before, after);");
+    clconv_emit_line(e, "    see_$tensor$vn(seen, before);");
     if (a.copies)
         clconv_emit_line(e, width > 1 ? "vstore_half$vn(after, 0, out + i);"
                                       : "vstore_half(after, i, out);");
@@ -554,14 +519,9 @@ static void emit_part(clconv_emit *e, const clconv_task *t, part a)
 static void emit(clconv_emit *e, const clconv_task *t)
 {
     unsigned rest = t->reads;
-    clconv_emit_part(e, "counts");
-    clconv_emit_part(e, "lanes");
-    for (int width = 1;; width = t->values[VEC]) {
-        emit_seen_type(e, width);
-        emit_fold(e, width);
-        if (width == t->values[VEC])
-            break;
-    }
+    clconv_counts_emit_seen(e, 1);
+    if (t->values[VEC] > 1)
+        clconv_counts_emit_seen(e, t->values[VEC]);
     if (t->bias)
         clconv_sizes_emit(e);
     part w = part_of(t, CLCONV_W);

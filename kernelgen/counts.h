@@ -29,4 +29,24 @@ void clconv_counts_emit(clconv_emit *e, const clconv_problem *p,
 void clconv_counts_emit_classes(clconv_emit *e, const clconv_problem *p,
                                 clconv_tensor tensor);
 
+/*
+ * How a work-item counts what it reads, one vector after the other:
+ *
+ *     clconv_counts_emit_seen(e, 16);             once a source and width
+ *     clconv_counts_emit_see(e, p, CLCONV_X, 16); for each tensor
+ *     ... in the kernel:
+ *     seen16_t seen = { 0 };
+ *     counts_t tally = { 0 };
+ *     if (counting)
+ *         see_x16(&seen, before);                 as stored, widened to float
+ *     ... at the end:
+ *     fold16(&tally, &seen);
+ *     counts_flush(x_counts, &tally);
+ *
+ * A lane that shall not count is 0. A work-item sees fewer than 2^27 vectors.
+ */
+void clconv_counts_emit_seen(clconv_emit *e, int width);
+void clconv_counts_emit_see(clconv_emit *e, const clconv_problem *p,
+                            clconv_tensor tensor, int width);
+
 #endif

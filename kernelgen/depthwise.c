@@ -13,6 +13,11 @@
 
 #define LANES CLCONV_DEPTHWISE_LANES
 
+/* More floats in each private array, whose sizes are multiples of 4 KiB: else
+ * all begin at the same place of a page, and CPUs that tell addresses apart by
+ * that place first let loads from one wait for stores to another. */
+#define SKEW 256
+
 bool clconv_depthwise_is(const clconv_problem *p)
 {
     return p->group_c == 1 && p->groups > 1;
@@ -141,9 +146,9 @@ void clconv_depthwise_set_holes(clconv_emit *e, const clconv_task *t,
     clconv_emit_set(e, "max_taps", CLCONV_DEPTHWISE_MAX_TAPS);
     clconv_emit_set(e, "max_lines", CLCONV_DEPTHWISE_MAX_LINES);
     clconv_emit_set(e, "max_stride", CLCONV_DEPTHWISE_MAX_STRIDE);
-    clconv_emit_set(e, "ring_floats", CLCONV_DEPTHWISE_RING);
-    clconv_emit_set(e, "line_floats", CLCONV_DEPTHWISE_LINE);
-    clconv_emit_set(e, "tap_floats", CLCONV_DEPTHWISE_TAP_FLOATS);
+    clconv_emit_set(e, "ring_floats", CLCONV_DEPTHWISE_RING + SKEW);
+    clconv_emit_set(e, "line_floats", CLCONV_DEPTHWISE_LINE + SKEW);
+    clconv_emit_set(e, "tap_floats", CLCONV_DEPTHWISE_TAP_FLOATS + SKEW);
     clconv_emit_set(e, "pixel_floats", CLCONV_DEPTHWISE_PIXEL);
     clconv_generic_set_lanes(e, LANES);
     clconv_depthwise_set_types(e, t);

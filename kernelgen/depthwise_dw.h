@@ -4,6 +4,7 @@
  *     void find_taps(tap_at, shape)
  *     place_t find_place(c_block, strip, shape)
  *     int hold_rows(ring, line, x, shape, at, row, p)
+ *     void see_rows(seen, x, shape, at, first_p, last_p)  if X is counted
  *     int find_lines(row_at, sum_at, shape, p)
  *     void sum_row(row, ring, row_at, sum_at, lines, tap_at, taps, step,
  *                  vectors, sums)

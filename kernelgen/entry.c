@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "operand.h"
+#include "sizes.h"
 
 void clconv_entry_arg(clconv_pass *pass, clconv_arg_kind kind,
                       clconv_tensor tensor)
@@ -55,13 +56,14 @@ static void set_type(clconv_emit *e, const clconv_task *t, const clconv_arg *arg
 }
 
 /* The declaration without what follows it, $tail. */
-static const char *declaration(clconv_arg_kind kind)
+static const char *declaration(const clconv_task *t, clconv_arg_kind kind)
 {
     switch (kind) {
     case CLCONV_ARG_BETA: return "    float beta$tail";
     case CLCONV_ARG_BATCH: return "    int batch$tail";
     case CLCONV_ARG_ELEMENTS: return "    long elements$tail";
-    case CLCONV_ARG_SIZES: return "    sizes_t sizes$tail";
+    case CLCONV_ARG_SIZES:
+        return t->baked ? "    int batch$tail" : "    sizes_t sizes$tail";
     case CLCONV_ARG_SHAPE: return "    shape_t shape$tail";
     default: return "    __global $const$type *$name, long ${name}_offset$tail";
     }
@@ -76,9 +78,9 @@ static void emit_arg(clconv_emit *e, const clconv_task *t,
     }
     clconv_emit_set_text(e, "tail", last ? ")" : ",");
     if (last)
-        clconv_emit_open(e, declaration(arg->kind));
+        clconv_emit_open(e, declaration(t, arg->kind));
     else
-        clconv_emit_line(e, declaration(arg->kind));
+        clconv_emit_line(e, declaration(t, arg->kind));
 }
 
 static void emit_offset(clconv_emit *e, const clconv_arg *arg)
@@ -105,4 +107,7 @@ void clconv_entry_open(clconv_emit *e, const clconv_task *t,
         emit_arg(e, t, &pass->args[i], i == pass->arg_count - 1);
     for (int i = 0; i < pass->arg_count; ++i)
         emit_offset(e, &pass->args[i]);
+    for (int i = 0; i < pass->arg_count; ++i)
+        if (pass->args[i].kind == CLCONV_ARG_SIZES && t->baked)
+            clconv_sizes_emit_baked(e, t->problem);
 }

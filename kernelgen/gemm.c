@@ -36,6 +36,7 @@ void clconv_gemm_defaults(int64_t columns, int *values)
     values[CLCONV_GEMM_TILE_K] = 32;
     values[CLCONV_GEMM_STAGING] = CLCONV_STAGING_VECTOR;
     values[CLCONV_GEMM_CAST] = CLCONV_CAST_SEPARATE;
+    values[CLCONV_GEMM_SHAPE] = 0;
 }
 
 static clconv_unit_block unit_block_of(const clconv_task *t)
@@ -69,11 +70,18 @@ unsigned clconv_gemm_wants_copies(const clconv_task *t, unsigned operands)
 /* A kernel on a unit counts as fast as fp32 arithmetic at its peak: staging
  * takes as long, however fast the unit. An emulation was asked for: it is what
  * the device is to be used for. */
+/* Multiply-adds, as a share of the peak outside the unit, that an H200 reached;
+ * NCHW pixels are staged one by one. */
+#define SHARE_NHWC 0.22
+#define SHARE_NCHW 0.1
+
 double clconv_gemm_cost(const clconv_task *t, double waste, double bytes)
 {
+    bool nhwc = t->problem->layout == CLCONV_NHWC;
     if (t->device->unit_emulated)
         return 0;
-    return clconv_cost_multiply(t->problem) * waste +
+    return clconv_cost_multiply(t->problem) * waste /
+               (nhwc ? SHARE_NHWC : SHARE_NCHW) +
            clconv_cost_move(t->device, bytes) + clconv_cost_launch(t->device, 1);
 }
 

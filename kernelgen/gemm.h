@@ -32,6 +32,7 @@ enum {
     CLCONV_GEMM_TILE_K,
     CLCONV_GEMM_STAGING,
     CLCONV_GEMM_CAST,
+    CLCONV_GEMM_SHAPE,
     CLCONV_GEMM_PARAMS
 };
 
@@ -47,7 +48,8 @@ enum { CLCONV_STAGING_VECTOR, CLCONV_STAGING_SCALAR };
     [CLCONV_GEMM_STAGING] = {"staging", CLCONV_NAMES("vector", "scalar"),      \
                              "how elements move to local memory"},             \
     [CLCONV_GEMM_CAST] = {"cast", CLCONV_CAST_NAMES,                           \
-                          "where fp32 operands are rounded"}
+                          "where fp32 operands are rounded"},                  \
+    [CLCONV_GEMM_SHAPE] = CLCONV_SHAPE_PARAM
 
 /* The smallest tile. */
 #define CLCONV_GEMM_LEAST_M 64

@@ -28,14 +28,20 @@ typedef enum clconv_role {
  * which a cast wrote before, in the tensor's own layout; for a cast, those of
  * which it writes the copy. An operand without the bit is read as the caller
  * gave it.
+ *
+ * counts: the operands (bits) that bwd_data or bwd_weight counts for the report
+ * as it reads them, of those that its callback offers; for a cast, those that
+ * another step counts whenever its output is wanted.
  */
 typedef struct clconv_task {
     const clconv_problem *problem;
     const clconv_device *device;
     const int *values; /* one a row of the kernel's params */
     unsigned copies;
+    unsigned counts;
     unsigned reads; /* a cast's: bits of DY, X, W */
     bool bias;      /* a cast's: also sums dbias */
+    bool baked;     /* sizes are numbers in the text, but for the batch */
 } clconv_task;
 
 /* An argument of an entry point; what OpenCL C declares for it. */
@@ -52,7 +58,7 @@ typedef enum clconv_arg_kind {
     CLCONV_ARG_BETA,     /* "float": beta of an output */
     CLCONV_ARG_BATCH,    /* "int": images of this call */
     CLCONV_ARG_ELEMENTS, /* "long": elements of a tensor in this call */
-    CLCONV_ARG_SIZES,    /* "sizes_t", see sizes.h */
+    CLCONV_ARG_SIZES,    /* "sizes_t", see sizes.h; "int batch" if baked */
     CLCONV_ARG_SHAPE     /* "shape_t", the pass's shape, see kernel_shape.h */
 } clconv_arg_kind;
 
@@ -73,7 +79,8 @@ typedef struct clconv_pass {
     size_t groups;   /* work-groups; 0: nothing to do for this batch */
     size_t local;    /* work-items of each */
     unsigned serves; /* clconv_op mask: runs if one of these is wanted */
-    bool counts;     /* runs if a report is wanted, whatever it serves */
+    bool counts;     /* runs if a report is wanted, whatever it serves ... */
+    unsigned unless; /* ... but not if one of these clconv_op is wanted */
     int64_t shape[CLCONV_MAX_SHAPE]; /* of a CLCONV_ARG_SHAPE */
     int shape_count;
 } clconv_pass;
@@ -109,6 +116,10 @@ typedef struct clconv_kernel {
      * grants the ones that the problem casts at all. */
     unsigned (*wants_copies)(const clconv_task *t);
 
+    /* The operands (bits) of which its passes read each element once, whenever
+     * its output is wanted, and count it if the task says so. NULL: none. */
+    unsigned (*counts)(const clconv_task *t);
+
     /* Bytes of its own workspace, for the problem's n images. */
     size_t (*scratch)(const clconv_task *t);
 
@@ -123,6 +134,16 @@ typedef struct clconv_kernel {
 /* The planner's default is the cheapest that covers; of equals the first. */
 extern const clconv_kernel *const clconv_kernels[];
 extern const int clconv_kernel_count;
+
+/* The parameter of kernels that offer both kinds of plan; sets task.baked. */
+#define CLCONV_SHAPE_PARAM                                                     \
+    {                                                                          \
+        "shape", CLCONV_NAMES("arguments", "baked"),                           \
+            "where the sizes of the problem stand"                             \
+    }
+
+/* Does the kernel have that parameter, and is it "baked"? */
+bool clconv_kernel_bakes(const clconv_kernel *k, const int *values);
 
 /* NULL if there is none of that name. */
 const clconv_kernel *clconv_kernel_find(const char *name, size_t length);

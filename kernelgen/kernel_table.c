@@ -54,6 +54,14 @@ const clconv_kernel *clconv_kernel_find(const char *name, size_t length)
     return NULL;
 }
 
+bool clconv_kernel_bakes(const clconv_kernel *k, const int *values)
+{
+    for (int i = 0; i < k->param_count; ++i)
+        if (strcmp(k->params[i].name, "shape") == 0)
+            return strcmp(k->params[i].names[values[i]], "baked") == 0;
+    return false;
+}
+
 char *clconv_kernel_source(const clconv_kernel *k, const clconv_task *t,
                            clconv_text *why)
 {

@@ -38,7 +38,7 @@
 #define GROUPS_WANTED 2.0
 
 /* Terms summed on their own, a multiple of every tile_k. */
-#define CHAIN 256
+#define CHAIN 128
 
 enum { STAGING_VECTOR, STAGING_SCALAR };
 enum { STAGE_FLOAT, STAGE_HALF };
@@ -99,13 +99,13 @@ bool clconv_local_legal(const clconv_task *t)
 }
 
 /* Of the peak: what a register tile reaches by the loads that it saves, and
- * what fetching an element costs, in multiply-adds. Estimates. A CPU has no use
- * for local memory: 3 to 8 % measured, and long to compile. */
+ * what fetching an element costs, in multiply-adds, as an H200 had it. A CPU
+ * has no use for local memory: 3 to 8 % measured, and long to compile. */
 static double share(const int *values, const clconv_device *d)
 {
     const double per_element = 10;
     int sums = values[CLCONV_LOCAL_REG_M] * values[CLCONV_LOCAL_REG_N];
-    double reached = sums >= 64 ? 0.75 : sums >= 32 ? 0.6 : 0.45;
+    double reached = sums >= 64 ? 0.48 : sums >= 32 ? 0.47 : 0.37;
     if (d->is_cpu)
         return 0.015;
     return 1 / (1 / reached + per_element / values[CLCONV_LOCAL_TILE_M] +
@@ -142,18 +142,19 @@ static void set_shape(int i, int *values)
 }
 
 /* The defaults, but for the shape. */
-static void set_rest(int *values)
+static void set_rest(bool vector, int *values)
 {
     values[CLCONV_LOCAL_TILE_K] = 16;
-    values[CLCONV_LOCAL_STAGING] = STAGING_VECTOR;
+    values[CLCONV_LOCAL_STAGING] = vector ? STAGING_VECTOR : STAGING_SCALAR;
     values[CLCONV_LOCAL_STAGE] = STAGE_FLOAT;
     values[CLCONV_LOCAL_CAST] = CLCONV_CAST_SEPARATE;
+    values[CLCONV_LOCAL_SHAPE] = 0;
 }
 
 bool clconv_local_covers(const clconv_device *d)
 {
     int values[CLCONV_LOCAL_PARAMS];
-    set_rest(values);
+    set_rest(true, values);
     set_shape(SHAPES - 1, values);
     return fits(values, d);
 }
@@ -190,10 +191,10 @@ static int best_shape(const clconv_device *d, int64_t rows, int64_t columns,
     return best;
 }
 
-void clconv_local_defaults(const clconv_device *d, int64_t rows,
-                           int64_t columns, int64_t results, int *values)
+void clconv_local_defaults(const clconv_device *d, int64_t rows, int64_t columns,
+                           int64_t results, bool vector, int *values)
 {
-    set_rest(values);
+    set_rest(vector, values);
     set_shape(best_shape(d, rows, columns, results, values), values);
 }
 

@@ -30,6 +30,7 @@ enum {
     CLCONV_LOCAL_STAGING,
     CLCONV_LOCAL_STAGE,
     CLCONV_LOCAL_CAST,
+    CLCONV_LOCAL_SHAPE,
     CLCONV_LOCAL_PARAMS
 };
 
@@ -49,7 +50,8 @@ enum {
     [CLCONV_LOCAL_STAGE] = {"stage", CLCONV_NAMES("float", "half"),            \
                             "what local memory holds"},                        \
     [CLCONV_LOCAL_CAST] = {"cast", CLCONV_CAST_NAMES,                          \
-                           "where fp32 operands are rounded"}
+                           "where fp32 operands are rounded"},                 \
+    [CLCONV_LOCAL_SHAPE] = CLCONV_SHAPE_PARAM
 
 /* The smallest tile. */
 #define CLCONV_LOCAL_LEAST_M 32
@@ -57,9 +59,9 @@ enum {
 
 bool clconv_local_covers(const clconv_device *d);
 
-/* Values for so many results of rows x columns. */
-void clconv_local_defaults(const clconv_device *d, int64_t rows,
-                           int64_t columns, int64_t results, int *values);
+/* Values for so many results of rows x columns; vector or scalar staging. */
+void clconv_local_defaults(const clconv_device *d, int64_t rows, int64_t columns,
+                           int64_t results, bool vector, int *values);
 
 bool clconv_local_legal(const clconv_task *t);
 

@@ -16,6 +16,8 @@
  * neighbouring channels of dX, zeros past the group's last; fp32, or fp16
  * where that is exact.
  *
+ * The pass of W counts each element if the task says so.
+ *
  * Both lie in the scratch, dY first. The passes read these members of the
  * shape: batch, p q, r s, groups group_c group_k c_blocks, weights (where the
  * panels lie, in floats) and what clconv_panel_shape_dy() adds.
@@ -55,7 +57,7 @@ void clconv_panel_shape_dy(const clconv_panel_dy *dy, clconv_shape *s);
 void clconv_panel_pass_dy(const clconv_problem *p, const clconv_panel_dy *dy,
                           int64_t batch, const clconv_shape *s,
                           clconv_pass *pass);
-void clconv_panel_pass_weights(const clconv_problem *p,
+void clconv_panel_pass_weights(const clconv_task *t,
                                const clconv_panel_weights *w,
                                const clconv_shape *s, clconv_pass *pass);
 

@@ -10,10 +10,14 @@
  * tensor, it starts inside the row instead, and a row that is too short for
  * that goes element by element.
  *
+ * For the report a work-item counts the rows that it writes, and those that
+ * follow each in the tensor but are not in the panels.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "panel_x.h"
 
+#include "counts.h"
 #include "entry.h"
 #include "operand.h"
 #include "tile_pack.h"
@@ -162,11 +166,17 @@ void clconv_panel_x_shape(const clconv_panel_x *x, const clconv_problem *p,
     clconv_shape_add(s, "x_offset", x->offset);
 }
 
-void clconv_panel_x_pass(const clconv_panel_x *x, const clconv_problem *p,
+/* Read directly, nothing is counted here; the text stays that of others. */
+static bool is_counted(const clconv_panel_x *x, const clconv_task *t)
+{
+    return x->direct || (t->counts & CLCONV_BIT(CLCONV_X));
+}
+
+void clconv_panel_x_pass(const clconv_panel_x *x, const clconv_task *t,
                          const char *entry, int64_t batch,
                          const clconv_shape *s, clconv_pass *pass)
 {
-    run r = run_of(p, x);
+    run r = run_of(t->problem, x);
     *pass = (clconv_pass){
         .entry = entry,
         .groups = (size_t)(x->direct ? 0 : batch * r.planes * r.parts),
@@ -176,6 +186,8 @@ void clconv_panel_x_pass(const clconv_panel_x *x, const clconv_problem *p,
     clconv_entry_arg(pass, CLCONV_ARG_OPERAND, CLCONV_X);
     clconv_entry_arg(pass, CLCONV_ARG_SCRATCH, CLCONV_X);
     clconv_entry_arg(pass, CLCONV_ARG_BATCH, CLCONV_X);
+    if (is_counted(x, t))
+        clconv_entry_arg(pass, CLCONV_ARG_COUNTS, CLCONV_X);
     clconv_shape_arg(s, pass);
 }
 
@@ -193,28 +205,83 @@ static void emit_zero(clconv_emit *e)
     clconv_emit_blank(e);
 }
 
+/* The first count of 16 elements from i on, then zeros. */
+static void emit_read_part(clconv_emit *e)
+{
+    clconv_emit_open(e, "static float16 read_x_part(__global const $given *x, "
+                        "long i, int count)");
+    clconv_emit_line(e, "float part[16] = {0.0f};");
+    clconv_emit_line(e, "for (int j = 0; j < count; ++j)");
+    clconv_emit_line(e, "    part[j] = $read(x, i + j);");
+    clconv_emit_line(e, "return vload16(0, part);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* The elements of x from i to end, which are not in the panels. */
+static void emit_count(clconv_emit *e)
+{
+    clconv_emit_open(e, "static void count_x(__global const $given *x, long i, "
+                        "long end, seen16_t *seen)");
+    clconv_emit_line(e, "for (; i + 16 <= end; i += 16)");
+    clconv_emit_line(e, "    see_x16(seen, ${read}16(x, i));");
+    clconv_emit_line(e, "if (i < end)");
+    clconv_emit_line(e, "    see_x16(seen, read_x_part(x, i, end - i));");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* What is written of a vector that was read. */
+static void emit_take(clconv_emit *e, bool counted, bool rounds)
+{
+    clconv_emit_open(e, "static float16 take_x16(float16 v$see_parameters)");
+    if (counted) {
+        clconv_emit_line(e, "if (counting)");
+        clconv_emit_line(e, "    see_x16(seen, v);");
+    }
+    clconv_emit_line(e, rounds ? "return round_x16(v);" : "return v;");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* The last 16 columns, of which the last count have not been counted. */
+static void emit_copy_last(clconv_emit *e, bool counted, bool rounds)
+{
+    clconv_emit_line(e, "const float16 v = ${read}16(x, i + columns - 16);");
+    if (counted) {
+        clconv_emit_line(e, "if (counting)");
+        clconv_emit_line(e, "    see_x16(seen, select((float16)(0.0f), v, lane "
+                            ">= 16 - count));");
+    }
+    clconv_emit_line(e, rounds ? "vstore16(round_x16(v), 0, to + columns - 16);"
+                               : "vstore16(v, 0, to + columns - 16);");
+}
+
 /* The columns from j on, fewer than 16, of the row of x that begins at i;
  * returns how many elements of to are written then. */
-static void emit_copy_tail(clconv_emit *e)
+static void emit_copy_tail(clconv_emit *e, bool counted, bool rounds)
 {
     clconv_emit_open(e, "static long copy_x_tail(__global const $given *x, "
                         "long i, long total, __global float *to, long columns, "
-                        "long j, long room)");
+                        "long j, long room$see_parameters)");
     clconv_emit_line(e, "const int16 lane = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, "
                         "9, 10, 11, 12, 13, 14, 15);");
     clconv_emit_line(e, "const int count = columns - j;");
     clconv_emit_open(e, "if (room - j >= 16 && i + j + 16 <= total)");
-    clconv_emit_line(e, "vstore16(select((float16)(0.0f), load_x16(x, i + j), "
-                        "lane < count), 0, to + j);");
+    clconv_emit_line(e, "const float16 v = select((float16)(0.0f), "
+                        "${read}16(x, i + j), lane < count);");
+    clconv_emit_line(e, "vstore16(take_x16(v$see), 0, to + j);");
     clconv_emit_line(e, "return j + 16;");
     clconv_emit_close(e);
     clconv_emit_open(e, "if (columns >= 16)");
-    clconv_emit_line(e, "vstore16(load_x16(x, i + columns - 16), 0, to + "
-                        "columns - 16);");
+    emit_copy_last(e, counted, rounds);
     clconv_emit_line(e, "return columns;");
     clconv_emit_close(e);
-    clconv_emit_line(e, "for (; j < columns; ++j)");
-    clconv_emit_line(e, "    to[j] = load_x(x, i + j);");
+    clconv_emit_line(e, "float part[16];");
+    clconv_emit_line(e, "vstore16(take_x16(read_x_part(x, i + j, count)$see), "
+                        "0, part);");
+    clconv_emit_line(e, "for (int k = 0; k < count; ++k)");
+    clconv_emit_line(e, "    to[j + k] = part[k];");
     clconv_emit_line(e, "return columns;");
     clconv_emit_close(e);
     clconv_emit_blank(e);
@@ -226,42 +293,90 @@ static void emit_pack_row(clconv_emit *e)
 {
     clconv_emit_open(e, "static void pack_x_row(__global const $given *x, "
                         "long i, long total, __global float *to, long columns, "
-                        "long length, long room)");
+                        "long length, long room$see_parameters)");
     clconv_emit_line(e, "long done = 0;");
     clconv_emit_line(e, "for (; done + 16 <= columns; done += 16)");
-    clconv_emit_line(e, "    vstore16(load_x16(x, i + done), 0, to + done);");
+    clconv_emit_line(e, "    vstore16(take_x16(${read}16(x, i + done)$see), 0, "
+                        "to + done);");
     clconv_emit_line(e, "if (done < columns)");
     clconv_emit_line(e,
                      "    done = copy_x_tail(x, i, total, to, columns, done, "
-                     "room);");
+                     "room$see);");
     clconv_emit_line(e, "zero_x(to + done, length - done);");
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
 
-void clconv_panel_x_emit(clconv_emit *e, const clconv_task *t,
-                         const clconv_shape *s, const clconv_pass *pass)
+static void set_holes(clconv_emit *e, const clconv_task *t, bool counted)
 {
-    clconv_operand_emit_load(e, t, CLCONV_X, LANES);
-    clconv_operand_emit_load(e, t, CLCONV_X, 1);
     clconv_emit_set_text(
         e, "given", clconv_operand_is_half(t, CLCONV_X) ? "half" : "float");
+    clconv_emit_set_text(
+        e, "read", t->copies & CLCONV_BIT(CLCONV_X) ? "load_x" : "read_x");
+    clconv_emit_set_text(e, "see_parameters",
+                         counted ? ", int counting, seen16_t *seen" : "");
+    clconv_emit_set_text(e, "see", counted ? ", counting, seen" : "");
+    clconv_emit_set_text(e, "see_item", counted ? ", counting, &seen" : "");
+}
+
+static void emit_functions(clconv_emit *e, const clconv_task *t, bool counted)
+{
+    bool copy = t->copies & CLCONV_BIT(CLCONV_X);
+    bool rounds = clconv_operand_is_fused(t, CLCONV_X);
+    for (int width = 1; width <= LANES; width += LANES - 1)
+        if (copy)
+            clconv_operand_emit_load(e, t, CLCONV_X, width);
+        else
+            clconv_operand_emit_read(e, t, CLCONV_X, width);
+    if (rounds)
+        clconv_operand_emit_round(e, t->problem, CLCONV_X, LANES);
+    if (counted) {
+        clconv_counts_emit_seen(e, LANES);
+        clconv_counts_emit_see(e, t->problem, CLCONV_X, LANES);
+    }
+    set_holes(e, t, counted);
     emit_zero(e);
-    emit_copy_tail(e);
+    emit_read_part(e);
+    if (counted)
+        emit_count(e);
+    emit_take(e, counted, rounds);
+    emit_copy_tail(e, counted, rounds);
     emit_pack_row(e);
-    clconv_shape_open(e, t, pass, s);
+}
+
+/* A work-item's plane and rows of the panels; to: where it writes. */
+static void emit_item(clconv_emit *e)
+{
     clconv_emit_line(e, "const long part = get_group_id(0) % shape.x_parts;");
     clconv_emit_line(e, "const long plane = get_group_id(0) / shape.x_parts;");
     clconv_emit_line(e, "const long first = shape.x_panel_rows * part / "
                         "shape.x_parts;");
     clconv_emit_line(e, "const long end = shape.x_panel_rows * (part + 1) / "
                         "shape.x_parts;");
+    clconv_emit_line(e, "const long start = plane * shape.x_plane;");
     clconv_emit_line(e, "const long total = batch * shape.x_planes * "
                         "shape.x_plane;");
     clconv_emit_line(e, "__global float *to = scratch + shape.x_offset + plane "
                         "/ shape.x_planes * shape.x_image_stride + plane % "
                         "shape.x_planes * shape.x_channel_stride + first * "
                         "shape.x_pitch;");
+}
+
+/* Rows of X between this row of the panels and the next, or after the last. */
+static void emit_count_skipped(clconv_emit *e)
+{
+    clconv_emit_open(e, "if (counting)");
+    clconv_emit_line(e, "const long skipped = max(row + 1, 0L) * "
+                        "shape.x_columns;");
+    clconv_emit_line(e, "const long next = i + 1 < shape.x_panel_rows ? "
+                        "min(row + shape.x_skip, shape.x_rows) * "
+                        "shape.x_columns : shape.x_plane;");
+    clconv_emit_line(e, "count_x(x, start + skipped, start + next, &seen);");
+    clconv_emit_close(e);
+}
+
+static void emit_rows(clconv_emit *e, bool counted)
+{
     clconv_emit_line(e, "zero_x(to, shape.x_left);");
     clconv_emit_line(e, "to += shape.x_left;");
     clconv_emit_line(e, "long room = (end - first) * shape.x_pitch - "
@@ -272,12 +387,35 @@ void clconv_panel_x_emit(clconv_emit *e, const clconv_task *t,
     clconv_emit_line(e, "if (row < 0 || row >= shape.x_rows)");
     clconv_emit_line(e, "    zero_x(to, length);");
     clconv_emit_line(e, "else");
-    clconv_emit_line(e, "    pack_x_row(x, plane * shape.x_plane + row * "
-                        "shape.x_columns, total, to, shape.x_columns, length, "
-                        "room);");
+    clconv_emit_line(e, "    pack_x_row(x, start + row * shape.x_columns, "
+                        "total, to, shape.x_columns, length, room$see_item);");
+    if (counted)
+        emit_count_skipped(e);
     clconv_emit_line(e, "to += shape.x_pitch;");
     clconv_emit_line(e, "room -= shape.x_pitch;");
     clconv_emit_close(e);
+}
+
+void clconv_panel_x_emit(clconv_emit *e, const clconv_panel_x *x,
+                         const clconv_task *t, const clconv_shape *s,
+                         const clconv_pass *pass)
+{
+    bool counted = is_counted(x, t);
+    emit_functions(e, t, counted);
+    clconv_shape_open(e, t, pass, s);
+    if (counted) {
+        clconv_emit_line(e, "const int counting = x_counts != 0;");
+        clconv_emit_line(e, "seen16_t seen = { 0 };");
+    }
+    emit_item(e);
+    emit_rows(e, counted);
+    if (counted) {
+        clconv_emit_open(e, "if (counting)");
+        clconv_emit_line(e, "counts_t tally = { 0 };");
+        clconv_emit_line(e, "fold16(&tally, &seen);");
+        clconv_emit_line(e, "counts_flush(x_counts, &tally);");
+        clconv_emit_close(e);
+    }
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }

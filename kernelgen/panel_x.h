@@ -15,8 +15,11 @@
  *
  *     clconv_panel_x_set(p, &x);
  *     clconv_panel_x_shape(&x, p, &shape);                       in the shape
- *     clconv_panel_x_pass(&x, p, entry, batch, &shape, &pass);   in passes()
- *     clconv_panel_x_emit(e, t, &shape, &pass);                  in emit()
+ *     clconv_panel_x_pass(&x, t, entry, batch, &shape, &pass);   in passes()
+ *     clconv_panel_x_emit(e, &x, t, &shape, &pass);              in emit()
+ *
+ * The pass counts each element of X if the task says so, those that no tap
+ * reaches too. Not offered if X is read directly: there is no pass then.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -50,12 +53,13 @@ bool clconv_panel_x_may_be_direct(const clconv_problem *p);
 void clconv_panel_x_shape(const clconv_panel_x *x, const clconv_problem *p,
                           clconv_shape *s);
 
-void clconv_panel_x_pass(const clconv_panel_x *x, const clconv_problem *p,
+void clconv_panel_x_pass(const clconv_panel_x *x, const clconv_task *t,
                          const char *entry, int64_t batch,
                          const clconv_shape *s, clconv_pass *pass);
 
 /* The entry point and the functions that it calls. */
-void clconv_panel_x_emit(clconv_emit *e, const clconv_task *t,
-                         const clconv_shape *s, const clconv_pass *pass);
+void clconv_panel_x_emit(clconv_emit *e, const clconv_panel_x *x,
+                         const clconv_task *t, const clconv_shape *s,
+                         const clconv_pass *pass);
 
 #endif

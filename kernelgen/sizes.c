@@ -3,6 +3,8 @@
  */
 #include "sizes.h"
 
+#include <string.h>
+
 void clconv_sizes_fill(const clconv_problem *p, int64_t batch, clconv_sizes *out)
 {
     clconv_strides dy = clconv_problem_strides(p, CLCONV_DY);
@@ -53,4 +55,24 @@ void clconv_sizes_emit(clconv_emit *e)
 #undef MEMBER
     clconv_emit_line(e, "} sizes_t;");
     clconv_emit_blank(e);
+}
+
+static void emit_member(clconv_emit *e, const char *name, int64_t value)
+{
+    clconv_emit_set_text(e, "member", name);
+    clconv_emit_set(e, "value", value);
+    clconv_emit_line(e, strcmp(name, "n") == 0 ? "    .n = batch,"
+                                               : "    .$member = $value,");
+}
+
+void clconv_sizes_emit_baked(clconv_emit *e, const clconv_problem *p)
+{
+    clconv_sizes sizes;
+    clconv_sizes_fill(p, p->n, &sizes);
+    clconv_emit_line(e, "const sizes_t sizes = {");
+#define MEMBER(name) emit_member(e, #name, sizes.name);
+    CLCONV_SIZES_LONG(MEMBER)
+    CLCONV_SIZES_INT(MEMBER)
+#undef MEMBER
+    clconv_emit_line(e, "};");
 }

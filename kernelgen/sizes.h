@@ -43,4 +43,7 @@ void clconv_sizes_fill(const clconv_problem *p, int64_t batch,
 /* typedef struct { long dy_image; ... int group_k; } sizes_t; */
 void clconv_sizes_emit(clconv_emit *e);
 
+/* const sizes_t sizes = { .dy_image = 4096, ... .n = batch, ... }; */
+void clconv_sizes_emit_baked(clconv_emit *e, const clconv_problem *p);
+
 #endif

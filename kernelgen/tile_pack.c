@@ -24,6 +24,7 @@
 
 #include "entry.h"
 #include "operand.h"
+#include "tile_count.h"
 #include "tile_phase.h"
 
 #define LANES CLCONV_TILE_LANES
@@ -94,9 +95,12 @@ void clconv_tile_pack_shape(const clconv_tile_planes *planes, clconv_shape *s)
     add(s, planes, "offset", planes->offset);
     if (planes->in_phases)
         clconv_shape_add(s, "phase_stride", planes->phase_stride);
+    if (planes->counted > 0)
+        add(s, planes, "counted", planes->counted);
 }
 
-void clconv_tile_pack_pass(const clconv_tile_planes *planes, int64_t batch,
+void clconv_tile_pack_pass(const clconv_task *t,
+                           const clconv_tile_planes *planes, int64_t batch,
                            const clconv_shape *s, clconv_pass *pass)
 {
     *pass = (clconv_pass){
@@ -106,6 +110,7 @@ void clconv_tile_pack_pass(const clconv_tile_planes *planes, int64_t batch,
         .serves = planes->serves,
     };
     clconv_entry_arg(pass, CLCONV_ARG_OPERAND, planes->tensor);
+    clconv_tile_count_arg(t, planes->tensor, pass);
     clconv_entry_arg(pass, CLCONV_ARG_SCRATCH, planes->tensor);
     clconv_entry_arg(pass, CLCONV_ARG_BATCH, planes->tensor);
     clconv_shape_arg(s, pass);
@@ -425,10 +430,27 @@ static void emit_all_phases(clconv_emit *e)
     clconv_emit_close(e);
 }
 
+/* The planes of so many work-items lie one behind the other in the tensor. */
+static void emit_count(clconv_emit *e, const clconv_tile_planes *planes)
+{
+    clconv_emit_line(e, "const bool begins_run = index % "
+                        "shape.${tensor}_counted == 0;");
+    clconv_tile_count_open(e, planes->tensor);
+    clconv_emit_line(e, "const long from = index * rows * columns;");
+    clconv_emit_line(e, "const long end = from + shape.${tensor}_counted * "
+                        "rows * columns;");
+    clconv_emit_line(e, "see_${tensor}_run(&seen, $tensor, from, min(end, "
+                        "total), total);");
+    clconv_tile_count_close(e, planes->tensor);
+}
+
 void clconv_tile_pack_emit(clconv_emit *e, const clconv_task *t,
                            const clconv_tile_planes *planes,
                            const clconv_shape *s, const clconv_pass *pass)
 {
+    bool counted = clconv_tile_is_counted(t, planes->tensor);
+    if (counted)
+        clconv_tile_count_emit(e, t, planes->tensor);
     emit_functions(e, t, planes);
     clconv_shape_open(e, t, pass, s);
     set_types(e, t, planes);
@@ -439,6 +461,8 @@ void clconv_tile_pack_emit(clconv_emit *e, const clconv_task *t,
                      "const long total = batch * channels * rows * columns;");
     clconv_emit_line(e, "const int pitch = shape.pitch;");
     clconv_emit_line(e, "const long index = get_group_id(0);");
+    if (counted)
+        emit_count(e, planes);
     clconv_emit_line(e, "const long image = index / channels;");
     clconv_emit_line(e, "const bool is_last = image + 1 == batch || image % "
                         "shape.images == shape.images - 1;");

@@ -54,6 +54,7 @@ typedef struct clconv_tile_planes {
     int64_t phase_stride; /* elements */
     int64_t elements;     /* of all planes, with what is read but never used */
     int64_t offset;       /* of plane 0 in the scratch, in floats */
+    int64_t counted;      /* planes of a run, see tile_count.h; 0: none */
     const char *entry;    /* of the pack pass */
     unsigned serves;      /* as in clconv_pass */
 } clconv_tile_planes;
@@ -81,11 +82,12 @@ int64_t clconv_tile_planes_floats(const clconv_problem *p,
 void clconv_tile_grid_shape(const clconv_tile_grid *grid, clconv_shape *s);
 
 /* Adds <tensor>_channels, _rows, _columns, _start and _offset; in phases also
- * phase_stride, and the axes are the caller's to add. */
+ * phase_stride, and the axes are the caller's to add; _counted if set. */
 void clconv_tile_pack_shape(const clconv_tile_planes *planes, clconv_shape *s);
 
 /* Fills *pass: one work-item a plane. */
-void clconv_tile_pack_pass(const clconv_tile_planes *planes, int64_t batch,
+void clconv_tile_pack_pass(const clconv_task *t,
+                           const clconv_tile_planes *planes, int64_t batch,
                            const clconv_shape *s, clconv_pass *pass);
 
 /* The entry point, and before it, in phases, the spans of tile_phase.h (whose

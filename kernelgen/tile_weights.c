@@ -9,12 +9,28 @@
 
 #include "entry.h"
 #include "operand.h"
+#include "tile_count.h"
 #include "tile_pack.h"
 
 #define LANES CLCONV_TILE_LANES
 
-/* Runs that a work-item copies. */
+/* Runs that a work-item copies; weights that it counts, of as many k. */
 #define RUNS 32
+#define COUNTED 256
+
+/* Blocks whose weights one work-item counts. */
+static int64_t blocks_counted(int64_t run)
+{
+    int64_t blocks = COUNTED / run;
+    return blocks > 1 ? blocks : 1;
+}
+
+void clconv_tile_weights_shape(const clconv_task *t, int64_t run,
+                               clconv_shape *s)
+{
+    if (clconv_tile_is_counted(t, CLCONV_W))
+        clconv_shape_add(s, "w_counted", blocks_counted(run));
+}
 
 void clconv_tile_weights_pass(const clconv_task *t, int64_t c_blocks,
                               const clconv_shape *s, clconv_pass *pass)
@@ -28,6 +44,7 @@ void clconv_tile_weights_pass(const clconv_task *t, int64_t c_blocks,
         .serves = CLCONV_OP_DX,
     };
     clconv_entry_arg(pass, CLCONV_ARG_OPERAND, CLCONV_W);
+    clconv_tile_count_arg(t, CLCONV_W, pass);
     clconv_entry_arg(pass, CLCONV_ARG_SCRATCH, CLCONV_W);
     clconv_shape_arg(s, pass);
 }
@@ -78,6 +95,22 @@ static void emit_place(clconv_emit *e)
                         "c)) * shape.filter;");
 }
 
+/* Of so many blocks, the weights of one k lie one behind the other. */
+static void emit_count(clconv_emit *e)
+{
+    clconv_emit_line(e, "const bool begins_run = block % shape.c_blocks % "
+                        "shape.w_counted == 0;");
+    clconv_tile_count_open(e, CLCONV_W);
+    clconv_emit_line(e, "const long columns = min(shape.w_counted * $tile_c, "
+                        "shape.group_c - c) * shape.filter;");
+    clconv_emit_open(e, "for (long k = first; k < end; ++k)");
+    clconv_emit_line(e, "const long from = ((group * shape.group_k + k) * "
+                        "shape.group_c + c) * shape.filter;");
+    clconv_emit_line(e, "see_w_run(&seen, w, from, from + columns, total);");
+    clconv_emit_close(e);
+    clconv_tile_count_close(e, CLCONV_W);
+}
+
 void clconv_tile_weights_emit(clconv_emit *e, const clconv_task *t,
                               const clconv_shape *s, const clconv_pass *pass)
 {
@@ -85,10 +118,14 @@ void clconv_tile_weights_emit(clconv_emit *e, const clconv_task *t,
     clconv_operand_emit_load(e, t, CLCONV_W, LANES);
     clconv_operand_emit_load(e, t, CLCONV_W, 1);
     emit_copy_run(e, t);
+    if (clconv_tile_is_counted(t, CLCONV_W))
+        clconv_tile_count_emit(e, t, CLCONV_W);
     clconv_shape_open(e, t, pass, s);
     emit_place(e);
     clconv_emit_line(e, "const long total = shape.groups * shape.group_k * "
                         "shape.group_c * shape.filter;");
+    if (clconv_tile_is_counted(t, CLCONV_W))
+        emit_count(e);
     clconv_emit_open(e, "for (long k = first; k < end; ++k)");
     clconv_emit_line(e, "const long from = ((group * shape.group_k + k) * "
                         "shape.group_c + c) * shape.filter;");

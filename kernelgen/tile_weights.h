@@ -16,6 +16,10 @@
 #include "kernel.h"
 #include "kernel_shape.h"
 
+/* Adds what counting needs; run as above. */
+void clconv_tile_weights_shape(const clconv_task *t, int64_t run,
+                               clconv_shape *s);
+
 /* bwd_data_tile_pack_w */
 void clconv_tile_weights_pass(const clconv_task *t, int64_t c_blocks,
                               const clconv_shape *s, clconv_pass *pass);

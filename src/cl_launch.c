@@ -160,7 +160,8 @@ static bool runs(const clconv_pass *pass, const clconv_call *call)
         return false;
     if (pass->serves & call->wanted)
         return true;
-    return pass->counts && call->report.mem && has_operands(pass, call);
+    return pass->counts && !(pass->unless & call->wanted) && call->report.mem &&
+           has_operands(pass, call);
 }
 
 static void collect_jobs(const clconv_launch *l, const clconv_call *call,
@@ -243,9 +244,14 @@ static void bind_elements(binder *b, clconv_tensor t)
     bind_value(b, sizeof elements, &elements);
 }
 
+/* Baked, all but the batch stand in the text. */
 static void bind_sizes(binder *b)
 {
     clconv_sizes sizes;
+    if (clconv_kernel_bakes(b->step->kernel, b->step->values)) {
+        bind_batch(b);
+        return;
+    }
     clconv_sizes_fill(&b->problem, b->call->batch, &sizes);
     bind_value(b, sizeof sizes, &sizes);
 }

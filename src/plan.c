@@ -15,8 +15,10 @@ clconv_task clconv_step_task(const clconv_steps *steps, int index,
         .device = device,
         .values = step->values,
         .copies = step->copies,
+        .counts = step->counts,
         .reads = step->reads,
         .bias = step->bias,
+        .baked = clconv_kernel_bakes(step->kernel, step->values),
     };
 }
 

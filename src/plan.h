@@ -21,6 +21,7 @@ typedef struct clconv_step {
     const clconv_kernel *kernel;
     int values[CLCONV_MAX_PARAMS];
     unsigned copies; /* this and what follows: see clconv_task */
+    unsigned counts;
     unsigned reads;
     bool bias;
     size_t scratch_offset; /* bytes into the workspace */

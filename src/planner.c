@@ -33,8 +33,10 @@ static clconv_task task_of(const search *s, const clconv_step *step)
         .device = s->device,
         .values = step->values,
         .copies = step->copies,
+        .counts = step->counts,
         .reads = step->reads,
         .bias = step->bias,
+        .baked = clconv_kernel_bakes(step->kernel, step->values),
     };
 }
 
@@ -51,12 +53,23 @@ static unsigned granted_copies(const search *s, const clconv_step *step)
     return wanted;
 }
 
+/* What the step counts: not what a cast reads and writes anyway. */
+static unsigned granted_counts(const search *s, const clconv_step *step)
+{
+    clconv_task task = task_of(s, step);
+    if (!step->kernel->counts)
+        return 0;
+    return step->kernel->counts(&task) & ~step->copies;
+}
+
 /* Adds the step if its values are legal: behind all of the same cost. */
 static void consider(const search *s, clconv_step step, double cost,
                      candidates *out)
 {
-    if (step.kernel->role != CLCONV_ROLE_CAST)
+    if (step.kernel->role != CLCONV_ROLE_CAST) {
         step.copies = granted_copies(s, &step);
+        step.counts = granted_counts(s, &step);
+    }
     clconv_task task = task_of(s, &step);
     if (!step.kernel->legal(&task) || out->count == MAX_CANDIDATES)
         return;
@@ -166,12 +179,13 @@ static clconv_status collect(const search *s, clconv_role role, candidates *out)
 /* ---- From choices to steps -------------------------------------------- */
 
 static void add_cast(const search *s, const clconv_step *cast, unsigned reads,
-                     unsigned copies, clconv_steps *out)
+                     unsigned copies, unsigned counts, clconv_steps *out)
 {
     clconv_step *step = &out->step[out->count++];
     *step = *cast;
     step->reads = reads;
     step->copies = copies;
+    step->counts = counts & ~copies;
     step->bias = (s->ops & CLCONV_OP_DB) != 0;
 }
 
@@ -213,7 +227,8 @@ static void assemble(const search *s, const clconv_step *cast,
                      (weight ? CLCONV_BIT(CLCONV_X) : 0) |
                      (data ? CLCONV_BIT(CLCONV_W) : 0);
     *out = (clconv_steps){.problem = *s->problem, .ops = s->ops};
-    add_cast(s, cast, reads, copies, out);
+    unsigned counts = (data ? data->counts : 0) | (weight ? weight->counts : 0);
+    add_cast(s, cast, reads, copies, counts, out);
     if (data)
         out->step[out->count++] = *data;
     if (weight)

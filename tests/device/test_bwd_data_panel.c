@@ -6,6 +6,7 @@
  */
 #include <criterion/criterion.h>
 
+#include "expect_counts.h"
 #include "family.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -178,4 +179,32 @@ Test(bwd_data_panel, gradients_of_1e_8_survive)
     family_skip_unless_cpu();
     family_tiny(&panel, "n2c18h9w17k5r3s3p1");
     family_tiny(&panel, "n2c18h9w17k5r3s3p1_nhwc");
+}
+
+Test(bwd_data_panel, a_report_counts_each_element_of_w_once)
+{
+    static const char *const problems[] = {
+        "n2c5h5w6k9r3s3p1", /* fewer channels than a vector */
+        "n2c5h5w6k9r3s3p1_nhwc",
+        "n2c33h5w6k17r3s3p1", /* vectors, and one by one */
+        "n2c33h5w6k17r3s3p1_nhwc_fp32",
+        "n2c16h5w6k8r4s4p2",         /* 16 taps */
+        "n2c17h5w6k8r1s17p0x8_fp32", /* one more */
+        "n2c20h9w9k3r7s7p3_dx16",
+        "n2c18h5w7k5r1s1", /* one tap */
+        "n2c18h5w7k5r1s1u2_nhwc",
+        "n2c16h3w4k1r2s1",
+        "n2c40h6w5k34r3s3u2p1g2",
+        "n2c40h6w5k34r3s3u2p1g2_nhwc",
+        "n2c3h5w6k4r3s3u5p2", /* taps that meet padding alone */
+        "n2c18h7w9k6r3s3p1_w16",
+        "n2c18h7w9k6r3s3p1_nhwc_fp32_w16",
+    };
+    static const family half = {
+        .plan = "bwd_data_panel:tile_p=8,panel=half,cast=separate",
+        .ops = CLCONV_OP_DX};
+    family_skip_unless_cpu();
+    for (size_t i = 0; i < COUNT(problems); ++i)
+        expect_counts(&panel, problems[i]);
+    expect_counts(&half, "n2c18h7w9k17r3s3p1");
 }

@@ -7,6 +7,7 @@
  */
 #include <criterion/criterion.h>
 
+#include "expect_counts.h"
 #include "family.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -156,6 +157,29 @@ Test(bwd_data_tile, nan_goes_where_it_belongs)
     family_nan(&tile, "n2c4h7w19k6r3s3u2p1g2");
     family_nan(&tile, "n2c3h9w20k4r3s2u3x4p1d2");
     family_nan(&tile, "n7c5h5w4k6r3s3p1");
+}
+
+/* W's runs end in the middle of vectors, at W's end, in later blocks. */
+Test(bwd_data_tile, weights_are_counted_once)
+{
+    static const char *const problems[] = {
+        "n2c1h3w4k1r1s1",              /* one weight */
+        "n2c5h3w4k3r1s1",              /* fewer than a vector */
+        "n2c16h3w4k35r1s1",            /* more k than one work-item takes */
+        "n2c33h3w4k3r1s1_w16",         /* a last block of one channel */
+        "n2c300h2w3k2r1s1_fp32",       /* many blocks a run */
+        "n2c17h5w6k34r3s3u2p1g1",      /* some blocks a run */
+        "n2c36h5w6k8r3s3p1g2_w16",     /* groups */
+        "n3c6h5w6k12r3s3p1g6_fp32_w16" /* depthwise */
+    };
+    family_skip_unless_cpu();
+    for (size_t i = 0; i < COUNT(problems); ++i)
+        expect_counts(&tile, problems[i]);
+    const family separate = {
+        .plan = "bwd_data_tile:tile_c=3,tile_w=1,unroll=none,cast=separate,"
+                "shape=baked",
+        .ops = CLCONV_OP_DX};
+    expect_counts(&separate, "n2c17h5w6k34r3s3p1");
 }
 
 Test(bwd_data_tile, gradients_of_1e_8_survive)

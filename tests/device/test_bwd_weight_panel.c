@@ -6,6 +6,7 @@
  */
 #include <criterion/criterion.h>
 
+#include "expect_counts.h"
 #include "family.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -166,4 +167,36 @@ Test(bwd_weight_panel, tiny_gradients_are_not_lost)
     family_skip_unless_cpu();
     family_tiny(&panel, "n2c5h9w11k18r3s3p1");
     family_tiny(&panel, "n2c20h9w11k6r3s3p1_nhwc");
+}
+
+Test(bwd_weight_panel, a_report_counts_each_element_of_x_once)
+{
+    static const char *const problems[] = {
+        "n3c5h7w7k6r3s3p1",       /* rows shorter than a vector */
+        "n2c20h9w7k6r3s3p1_nhwc", /* longer ones, and a rest */
+        "n2c3h6w16k4r3s3p1",      /* a whole vector, one more, ... */
+        "n2c3h6w17k4r3s3p1_fp32",
+        "n2c3h7w33k4r3s2u2p1", /* two and one, in strides */
+        "n2c2h5w70k4r1s1",     /* vectors that end with the row */
+        "n2c2h5w5k4r1s1",      /* short rows as one ... */
+        "n2c3h9w9k4r1s3p0x0x1x1",
+        "n2c2h2w2k3r1s1",    /* ... that ends the tensor */
+        "n2c5h9w12k7r1s1u2", /* every other row in no tap's reach */
+        "n2c5h9w12k7r1s1u2_nhwc",
+        "n2c3h14w11k7r1s3u4x1p5x0", /* and rows before the first */
+        "n2c3h9w11k7r1s1u9x1p7x0",  /* all of them */
+        "n2c3h12w20k4r3s3u5x2",     /* rows after the last */
+        "n2c3h6w7k4r2s1p0x1x0x0u4x1",
+        "n2c8h7w9k8r3s3p1g2_nhwc",
+        "n1c2h131w130k3r1s1u3x1", /* several work-items a plane */
+        "n2c5h7w19k6r3s3p1_x16",
+        "n2c5h7w19k6r3s3p1_nhwc_fp32_x16",
+        "n2c5h9w11k7r3s3_fp32", /* read as it is */
+    };
+    static const family separate = {.plan = "bwd_weight_panel:cast=separate",
+                                    .ops = CLCONV_OP_DW};
+    family_skip_unless_cpu();
+    for (size_t i = 0; i < COUNT(problems); ++i)
+        expect_counts(&panel, problems[i]);
+    expect_counts(&separate, "n2c5h7w7k6r3s3p1");
 }

@@ -7,6 +7,7 @@
  */
 #include <criterion/criterion.h>
 
+#include "expect_counts.h"
 #include "family.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -130,6 +131,33 @@ Test(bwd_weight_tile, nan_goes_where_it_belongs)
     family_nan(&tile, "n2c4h7w19k6r3s3u2p1g2");
     family_nan(&tile, "n2c4h8w22k6r3s3u2g2"); /* a row, a column too many */
     family_nan(&tile, "n2c3h9w20k4r3s2u3x4p1d2");
+}
+
+/* X's runs are of one plane and of many, and end in the middle of vectors;
+ * each element is counted, be it read for several taps or for none. */
+Test(bwd_weight_tile, x_is_counted_once)
+{
+    static const char *const problems[] = {
+        "n3c5h1w1k2r1s1",               /* fewer elements than a vector */
+        "n2c5h3w5k2r3s3p1",             /* planes shorter than a vector */
+        "n2c7h4w16k2r3s3p1_fp32",       /* whole vectors */
+        "n3c6h5w17k4r3s3p1g2_x16",      /* groups */
+        "n2c3h5w33k2r5s3p2",            /* many rows a plane */
+        "n2c3h9w33k2r3s3u2p1",          /* phases */
+        "n2c3h8w22k2r3s3u2_x16",        /* rows that no tap reads */
+        "n2c3h8w33k2r1s1u2x3_fp32_x16", /* pixels that no tap reads */
+        "n2c3h9w20k4r3s2u3x4p1d2",      /* dilated */
+        "n2c130h9w8k2r1s1",             /* a second run of planes */
+        "n2c2h70w130k2r3s3p1",          /* planes longer than a run */
+    };
+    family_skip_unless_cpu();
+    for (size_t i = 0; i < COUNT(problems); ++i)
+        expect_counts(&tile, problems[i]);
+    const family separate = {
+        .plan = "bwd_weight_tile:tile_k=6,tile_c=4,cast=separate,shape=baked",
+        .ops = CLCONV_OP_DW};
+    expect_counts(&separate, "n3c6h5w17k4r3s3p1g2");
+    expect_counts(&separate, "n3c6h5w17k4r3s3p1g2_x16");
 }
 
 Test(bwd_weight_tile, gradients_of_1e_8_survive)

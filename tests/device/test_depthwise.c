@@ -8,6 +8,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
+#include "expect_counts.h"
 #include "family.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -166,6 +167,37 @@ Test(depthwise, values_of_elements_do_not_change_what_is_computed)
     };
     for (size_t i = 0; i < COUNT(plans); ++i)
         pass(family_exact, plans[i], "n3c36h13w31k36r3s4u1x2p1g36");
+}
+
+/* ---- Counts ------------------------------------------------------------- */
+
+/* Strips of which a share is counted, whatever taps reach. */
+static const char *const counted[] = {
+    "n2c18h9w16k18r3s3p1g18",
+    "n2c3h7w7k3r3s3p1g3_fp32",
+    "n3c17h5w17k34r3s3u2p1g17_x16",
+    "n2c5h6w33k5r3s3p1g5_fp32_x16",
+    "n1c3h13w40k3r1s1u3g3",          /* rows and columns that no tap reaches */
+    "n2c4h10w20k4r3s2p2x3x0x1g4",    /* rows at the end that none reaches */
+    "n2c3h3w2k3r2s3p4x0x17x9d1x9g3", /* only padding in some rows of dY */
+    "n1c2h2w17k2r2s3u5x4p5x1x0x2d1x3g2",
+};
+
+Test(depthwise, rows_count_what_they_read)
+{
+    static const char *const plans[] = {
+        rows,
+        "bwd_data_depthwise;bwd_weight_depthwise:split=8,cast=separate",
+    };
+    family_skip_unless_cpu();
+    for (size_t i = 0; i < COUNT(plans); ++i)
+        pass_all(expect_counts, plans[i], counted, COUNT(counted));
+}
+
+Test(depthwise, blocks_of_columns_count_what_they_read)
+{
+    family_skip_unless_cpu();
+    pass_all(expect_counts, rows, wide, COUNT(wide));
 }
 
 /* ---- The rest of the contract ------------------------------------------- */

@@ -172,3 +172,17 @@ Test(local, nan_and_infinity_reach_what_their_taps_hit)
     }
     pass(family_nan, plans[0], padded[1], "_fp32");
 }
+
+/* Specialised plans: all sizes but the batch stand in the text. */
+Test(local, baked_sizes_are_exact)
+{
+    static const char *const baked[] = {
+        "n3c9h7w8k5r3s2u2p1_fp32",
+        "n2c6h9w9k6r3s3u2p1x0x2x1d1x2g2_nhwc",
+    };
+    const family f = local_family(PLAN(SMALL "staging=scalar,shape=baked", "4"));
+    for (size_t i = 0; i < COUNT(baked); ++i) {
+        family_exact(&f, baked[i]);
+        family_batches(&f, baked[i]);
+    }
+}

@@ -138,8 +138,9 @@ Test(mma, tiles_do_not_change_what_is_computed)
          "bwd_data_mma:tile_n=64,tile_k=32,cast=fused;"
          "bwd_weight_mma:tile_n=64,tile_k=32,cast=fused,split=2"},
         {"n2c40h9w21k136r3s3p1",
-         "bwd_data_mma:tile_n=32,tile_k=64,staging=scalar;"
-         "bwd_weight_mma:tile_n=32,tile_k=64,staging=scalar,split=16"},
+         "bwd_data_mma:tile_n=32,tile_k=64,staging=scalar,shape=baked;"
+         "bwd_weight_mma:tile_n=32,tile_k=64,staging=scalar,shape=baked,"
+         "split=16"},
     };
     for (size_t i = 0; i < COUNT(tiles); ++i) {
         const family f = emulated(tiles[i].plan);

@@ -14,6 +14,9 @@
 
 static const char problem[] = "n2c32h6w8k32r3s3p1";
 
+/* Whose dW goes to the matrix unit of a device that has one. */
+static const char unit_problem[] = "n2c32h14w14k64r3s3p1_nhwc";
+
 static cache_log warnings;
 
 static clconv_context_options memory_only(void)
@@ -53,13 +56,15 @@ Test(runtime_unit, no_unit_can_be_asked_for)
     rig_close(&r);
 }
 
-/* Makes the next plans believe that the device has the unit itself. False if
- * it may well have. */
+/* Makes the next plans believe that the device is a GPU with the unit. False
+ * if it may well be. */
 static bool claim_unit(clconv_context *context)
 {
     if (context->device.nv_sm > 0)
         return false;
     context->device.nv_sm = 80;
+    context->device.is_cpu = false;
+    context->device.compute_units = 108;
     context->device.unit = CLCONV_UNIT_MMA_M16N8K16;
     context->device.unit_emulated = false;
     return true;
@@ -69,7 +74,7 @@ Test(runtime_unit, where_the_unit_does_not_build_the_plan_does_without)
 {
     rig r;
     clconv_context_options options = memory_only();
-    rig_open(&r, HOST_IN_ORDER, problem, &options);
+    rig_open(&r, HOST_IN_ORDER, unit_problem, &options);
     if (!claim_unit(r.context))
         cr_skip_test("the device may have this unit");
     clconv_plan_release(r.plan);

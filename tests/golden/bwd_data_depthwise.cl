@@ -441,10 +441,10 @@ void bwd_data_depthwise(
     w += w_offset;
     dx += dx_offset;
     const place_t at = find_place(get_group_id(0), shape);
-    __attribute__((aligned(64))) float ring[65536];
-    __attribute__((aligned(64))) float line[8192];
-    __attribute__((aligned(64))) float weights[8192];
-    __attribute__((aligned(64))) float joined[8192];
+    __attribute__((aligned(64))) float ring[65792];
+    __attribute__((aligned(64))) float line[8448];
+    __attribute__((aligned(64))) float weights[8448];
+    __attribute__((aligned(64))) float joined[8448];
     int row_at[64], tap_at[64];
     phase_t phases[16], row_phases[16];
     read_weights(weights, w, shape, at);

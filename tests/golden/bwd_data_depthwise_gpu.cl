@@ -69,7 +69,7 @@ void bwd_data_depthwise_gpu(
     dy += dy_offset;
     w += w_offset;
     dx += dx_offset;
-    long item = (long)get_global_id(0);
+    uint item = (uint)get_global_id(0);
     const int blocks = sizes.c / 4;
     int block = (int)(item % blocks);
     item /= blocks;
@@ -77,24 +77,26 @@ void bwd_data_depthwise_gpu(
     item /= sizes.w;
     int h = (int)(item % sizes.h);
     item /= sizes.h;
+    const int c = block * 4;
     if (item >= sizes.n)
         return;
-    const long c = (long)block * 4;
-    const long k = c * sizes.group_k;
+    const int k = c * sizes.group_k;
+    const long image = item * sizes.dy_image + k * sizes.dy_channel;
     float4 sum = 0.0f;
     for (int r = 0; r < sizes.r; ++r) {
         const int up = h + sizes.pad_top - r * sizes.dilation_h;
         const int p = divide(up, sizes.stride_h);
         if (up < 0 || p >= sizes.p || p * sizes.stride_h != up)
             continue;
-        const long row = item * sizes.dy_image + k * sizes.dy_channel + p * sizes.dy_row;
+        const long row = image + p * sizes.dy_row;
+        const long filter = k * sizes.w_image + r * sizes.w_row;
         for (int s = 0; s < sizes.s; ++s) {
             const int left = w_column + sizes.pad_left - s * sizes.dilation_w;
             const int q = divide(left, sizes.stride_w);
             if (left < 0 || q >= sizes.q || q * sizes.stride_w != left)
                 continue;
             long i = row + q * sizes.dy_column;
-            long f = k * sizes.w_image + r * sizes.w_row + s * sizes.w_column;
+            long f = filter + s * sizes.w_column;
             for (int plane = 0; plane < sizes.group_k; ++plane) {
                 sum += load_dy4(dy, i) * weight_of(w, f, sizes.w_image);
                 i += sizes.dy_channel;

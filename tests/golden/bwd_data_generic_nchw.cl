@@ -142,9 +142,9 @@ static void tile(__global const half *dy, __global const float *w,
     long first_k = at.group * sizes.group_k;
     long dy_end = sizes.n * sizes.dy_image;
     int16 lanes = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    float16 total[4];
+    float16 total[2];
     #pragma unroll
-    for (int t = 0; t < 4; ++t)
+    for (int t = 0; t < 2; ++t)
         total[t] = 0.0f;
     for (int r = 0; r < sizes.r; ++r) {
         int up = at.h + sizes.pad_top - r * sizes.dilation_h;
@@ -156,9 +156,9 @@ static void tile(__global const half *dy, __global const float *w,
             int q = left / sizes.stride_w + at.column;
             if (left % sizes.stride_w != 0 || q <= -16 || q >= sizes.q)
                 continue;
-            float16 sum[4];
+            float16 sum[2];
             #pragma unroll
-            for (int t = 0; t < 4; ++t)
+            for (int t = 0; t < 2; ++t)
                 sum[t] = 0.0f;
             long i = at.n * sizes.dy_image + first_k * sizes.dy_channel +
                 p * sizes.dy_row + q;
@@ -167,14 +167,14 @@ static void tile(__global const half *dy, __global const float *w,
             for (int k = 0; k < sizes.group_k; ++k) {
                 float16 v = window_dy16(dy, i, dy_end);
                 #pragma unroll
-                for (int t = 0; t < 4; ++t)
+                for (int t = 0; t < 2; ++t)
                     sum[t] += v * w[f + t];
                 i += sizes.dy_channel;
                 f += sizes.group_c;
             }
             int16 hit = (q + lanes >= 0) & (q + lanes < sizes.q);
             #pragma unroll
-            for (int t = 0; t < 4; ++t)
+            for (int t = 0; t < 2; ++t)
                 total[t] = select(total[t], total[t] + sum[t], hit);
         }
     }
@@ -183,7 +183,7 @@ static void tile(__global const half *dy, __global const float *w,
     long i = at.n * sizes.x_image + (at.group * sizes.group_c + at.c) * sizes.x_channel +
         at.h * sizes.x_row + at.phase * sizes.x_column + at.column * step;
     #pragma unroll
-    for (int t = 0; t < 4; ++t)
+    for (int t = 0; t < 2; ++t)
         if (at.c + t < sizes.group_c)
             put_dx16(dx, i + t * sizes.x_channel, step, columns, total[t], beta);
 }
@@ -202,7 +202,7 @@ void bwd_data_generic(
     int phases = min(sizes.stride_w, sizes.w);
     int columns = (sizes.w - 1) / sizes.stride_w + 1;
     int tiles = (columns - 1) / 16 + 1;
-    int step = 4;
+    int step = 2;
     int blocks = (sizes.group_c - 1) / step + 1;
     int column = (int)(item % tiles);
     item /= tiles;

@@ -292,9 +292,9 @@ static void tile(__global const float *dy, __global const float *w,
     long first_k = at.group * sizes.group_k;
     long dy_end = sizes.n * sizes.dy_image;
     long w_end = sizes.k * sizes.w_image;
-    float16 total[4];
+    float16 total[2];
     #pragma unroll
-    for (int t = 0; t < 4; ++t)
+    for (int t = 0; t < 2; ++t)
         total[t] = 0.0f;
     for (int r = 0; r < sizes.r; ++r) {
         int up = at.h + sizes.pad_top - r * sizes.dilation_h;
@@ -304,35 +304,35 @@ static void tile(__global const float *dy, __global const float *w,
         for (int s = 0; s < sizes.s; ++s) {
             int left = at.phase + sizes.pad_left - s * sizes.dilation_w;
             int q = left / sizes.stride_w + at.column;
-            if (left % sizes.stride_w != 0 || q <= -4 || q >= sizes.q)
+            if (left % sizes.stride_w != 0 || q <= -2 || q >= sizes.q)
                 continue;
-            float16 sum[4];
+            float16 sum[2];
             #pragma unroll
-            for (int t = 0; t < 4; ++t)
+            for (int t = 0; t < 2; ++t)
                 sum[t] = 0.0f;
             long row = at.n * sizes.dy_image + p * sizes.dy_row + first_k;
-            long i[4];
+            long i[2];
             #pragma unroll
-            for (int t = 0; t < 4; ++t)
+            for (int t = 0; t < 2; ++t)
                 i[t] = row + clamp(q + t, 0, sizes.q - 1) * sizes.dy_column;
             long f = first_k * sizes.w_image + r * sizes.w_row +
                 s * sizes.w_column + at.c;
             for (int k = 0; k < sizes.group_k; k += 16) {
-                float d[4 * 16];
+                float d[2 * 16];
                 #pragma unroll
-                for (int t = 0; t < 4; ++t)
+                for (int t = 0; t < 2; ++t)
                     vstore16(window_dy16(dy, i[t] + k, dy_end), 0, d + t * 16);
                 int count = min(16, sizes.group_k - k);
                 for (int j = 0; j < count; ++j) {
                     float16 v = window_w16(w, f, w_end);
                     #pragma unroll
-                    for (int t = 0; t < 4; ++t)
+                    for (int t = 0; t < 2; ++t)
                         sum[t] += d[t * 16 + j] * v;
                     f += sizes.w_image;
                 }
             }
             #pragma unroll
-            for (int t = 0; t < 4; ++t)
+            for (int t = 0; t < 2; ++t)
                 if (q + t >= 0 && q + t < sizes.q)
                     total[t] += sum[t];
         }
@@ -342,7 +342,7 @@ static void tile(__global const float *dy, __global const float *w,
     long i = at.n * sizes.x_image + (at.group * sizes.group_c + at.c) * sizes.x_channel +
         at.h * sizes.x_row + at.phase * sizes.x_column + at.column * step;
     #pragma unroll
-    for (int t = 0; t < 4; ++t)
+    for (int t = 0; t < 2; ++t)
         if (t < columns)
             put_dx16(dx, i + t * step, 1, sizes.group_c - at.c, total[t], beta, tally);
 }
@@ -364,7 +364,7 @@ void bwd_data_generic(
     long item = (long)get_global_id(0);
     int phases = min(sizes.stride_w, sizes.w);
     int columns = (sizes.w - 1) / sizes.stride_w + 1;
-    int tiles = (columns - 1) / 4 + 1;
+    int tiles = (columns - 1) / 2 + 1;
     int step = 16;
     int blocks = (sizes.group_c - 1) / step + 1;
     int column = (int)(item % tiles);
@@ -379,7 +379,7 @@ void bwd_data_generic(
     item /= sizes.groups;
     if (item >= sizes.n)
         return;
-    place_t at = { (int)item, group, block * step,  h, phase, column * 4 };
+    place_t at = { (int)item, group, block * step,  h, phase, column * 2 };
     tile(dy, w, dx, beta, &tally, sizes, at);
     counts_flush(dx_counts, &tally);
 }

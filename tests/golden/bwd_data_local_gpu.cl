@@ -205,45 +205,31 @@ static ushort pick_a(__global const ushort *p, spot_t r, spot_t t, const sizes_t
 }
 
 __attribute__((always_inline))
-static int whole_a(spot_t r, spot_t t, const sizes_t *sizes) {
-    return spot_inside(r, t, sizes->p, sizes->q - 3);
-}
-
-__attribute__((always_inline))
-static void fetch_a(ushort4 *next, __global const ushort *p,
-    __local const spot_t *row,
-    const spot_t *own, const int *joined,
+static void fetch_a(ushort *next, __global const ushort *p,
+    const spot_t *own,
     __local const spot_t *term, const sizes_t *sizes, int item) {
     #pragma unroll
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 16; ++i) {
         int index = item + i * 64;
-        int first = index % 16 * 4;
         spot_t r = own[i % 1];
-        spot_t t = term[index / 16];
-        if (joined[i % 1] && whole_a(r, t, sizes)) {
-            next[i] = vload4(0, p + spot_index(r, t));
-        } else {
-            next[i].s0 = pick_a(p, row[first + 0], t, sizes);
-            next[i].s1 = pick_a(p, row[first + 1], t, sizes);
-            next[i].s2 = pick_a(p, row[first + 2], t, sizes);
-            next[i].s3 = pick_a(p, row[first + 3], t, sizes);
-        }
+        spot_t t = term[index / 64];
+        next[i] = pick_a(p, r, t, sizes);
     }
 }
 
-static float4 widen_a(ushort4 bits) {
-    return vload_half4(0, (const half *)&bits);
+static float widen_a(ushort bits) {
+    return vload_half(0, (const half *)&bits);
 }
 
 __attribute__((always_inline))
-static void put_a(__local float *tile, const ushort4 *next, int item) {
+static void put_a(__local float *tile, const ushort *next, int item) {
     #pragma unroll
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 16; ++i) {
         int index = item + i * 64;
-        int row = index % 16 * 4;
-        int k = index / 16;
-        float4 value = widen_a(next[i]);
-        *(__local float4 *)(tile + k * 68 + row) = value;
+        int row = index % 64 * 1;
+        int k = index / 64;
+        float value = widen_a(next[i]);
+        tile[k * 68 + row] = value;
     }
 }
 
@@ -253,48 +239,32 @@ static ushort pick_b(__global const ushort *p, spot_t r, spot_t t, const sizes_t
 }
 
 __attribute__((always_inline))
-static int whole_b(spot_t r, spot_t t, const sizes_t *sizes) {
-    return spot_inside(r, t, 1, 1);
-}
-
-__attribute__((always_inline))
-static void fetch_b(ushort4 *next, __global const ushort *p,
+static void fetch_b(ushort *next, __global const ushort *p,
     __local const spot_t *row,
     __local const spot_t *term, const sizes_t *sizes, int item) {
-    int k = item % 4 * 4;
+    int k = item % 16 * 1;
     spot_t t = term[k];
-    int joined = spots_join(t, term[k + 4 - 1], 4, 0);
     #pragma unroll
-    for (int i = 0; i < 1; ++i) {
+    for (int i = 0; i < 4; ++i) {
         int index = item + i * 64;
-        spot_t r = row[index / 4];
-        if (joined && whole_b(r, t, sizes)) {
-            next[i] = vload4(0, p + spot_index(r, t));
-        } else {
-            next[i].s0 = pick_b(p, r, term[k + 0], sizes);
-            next[i].s1 = pick_b(p, r, term[k + 1], sizes);
-            next[i].s2 = pick_b(p, r, term[k + 2], sizes);
-            next[i].s3 = pick_b(p, r, term[k + 3], sizes);
-        }
+        spot_t r = row[index / 16];
+        next[i] = pick_b(p, r, t, sizes);
     }
 }
 
-static float4 widen_b(ushort4 bits) {
-    return vload_half4(0, (const half *)&bits);
+static float widen_b(ushort bits) {
+    return vload_half(0, (const half *)&bits);
 }
 
 __attribute__((always_inline))
-static void put_b(__local float *tile, const ushort4 *next, int item) {
+static void put_b(__local float *tile, const ushort *next, int item) {
     #pragma unroll
-    for (int i = 0; i < 1; ++i) {
+    for (int i = 0; i < 4; ++i) {
         int index = item + i * 64;
-        int row = index / 4;
-        int k = index % 4 * 4;
-        float4 value = widen_b(next[i]);
-        tile[(k + 0) * 20 + row] = value.s0;
-        tile[(k + 1) * 20 + row] = value.s1;
-        tile[(k + 2) * 20 + row] = value.s2;
-        tile[(k + 3) * 20 + row] = value.s3;
+        int row = index / 16;
+        int k = index % 16 * 1;
+        float value = widen_b(next[i]);
+        tile[k * 20 + row] = value;
     }
 }
 
@@ -336,12 +306,12 @@ void bwd_data_local(
     int item = (int)get_local_id(0);
     __local float tile_a[16 * 68] __attribute__((aligned(16)));
     __local spot_t row_a[64], term_a[128];
-    ushort4 next_a[4];
+    ushort next_a[16];
     for (int i = item; i < 64; i += 64)
         row_a[i] = dy_row(&block, &sizes, i);
     __local float tile_b[16 * 20] __attribute__((aligned(16)));
     __local spot_t row_b[16], term_b[128];
-    ushort4 next_b[1];
+    ushort next_b[4];
     for (int i = item; i < 16; i += 64)
         row_b[i] = w_row(&block, &sizes, i);
     for (int place = item; place < 128; place += 64) {
@@ -351,16 +321,14 @@ void bwd_data_local(
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     spot_t own_a[1];
-    int joined_a[1];
     #pragma unroll
     for (int i = 0; i < 1; ++i) {
-        int first = (item + i * 64) % 16 * 4;
+        int first = (item + i * 64) % 64 * 1;
         own_a[i] = row_a[first];
-        joined_a[i] = spots_join(own_a[i], row_a[first + 4 - 1], 4, 3);
     }
     int step = 0; /* the place of its terms */
     fetch_a(next_a, (__global const ushort *)dy,
-        row_a, own_a, joined_a, term_a + step, &sizes, item);
+        own_a, term_a + step, &sizes, item);
     fetch_b(next_b, (__global const ushort *)w,
         row_b, term_b + step, &sizes, item);
     int chained = 0;
@@ -389,7 +357,7 @@ void bwd_data_local(
         step = (step + 16) % 128;
         if (k0 + 16 < block.end) {
             fetch_a(next_a, (__global const ushort *)dy,
-                row_a, own_a, joined_a, term_a + step, &sizes, item);
+                own_a, term_a + step, &sizes, item);
             fetch_b(next_b, (__global const ushort *)w,
                 row_b, term_b + step, &sizes, item);
         }
@@ -403,7 +371,7 @@ void bwd_data_local(
             sum[3][0] += b0.s3 * a0;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        if ((chained += 16) == 256) {
+        if ((chained += 16) == 128) {
             chained = 0;
             #pragma unroll
             for (int i = 0; i < 4; ++i) {

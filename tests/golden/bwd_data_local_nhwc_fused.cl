@@ -500,7 +500,7 @@ void bwd_data_local(
             sum[3][0] += a0.s3 * b0;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        if ((chained += 16) == 256) {
+        if ((chained += 16) == 128) {
             chained = 0;
             #pragma unroll
             for (int i = 0; i < 4; ++i) {

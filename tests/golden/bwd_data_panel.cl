@@ -164,6 +164,14 @@ void bwd_data_panel_pack_dy(
     }
 }
 
+static float16 read_w16(__global const float *p, long i) {
+    return vload16(0, p + i);
+}
+
+static float read_w(__global const float *p, long i) {
+    return p[i];
+}
+
 static float16 round_w16(float16 v) {
     int16 bits = as_int16(v) & 0x7fffffff;
     /* Finite values are clipped at 65504. */
@@ -176,58 +184,154 @@ static float16 round_w16(float16 v) {
     return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
 }
 
-static float16 load_w16(__global const float *p, long i) {
-    return round_w16(vload16(0, p + i));
+/*
+ * What rounding did to elements of one tensor: a work-item's own sums, then
+ * added to the report. Fields as in clconv_counts.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+typedef struct {
+    uint nonzero, zeroed, subnormal, saturated, nan, inf;
+} counts_t;
+
+/* Adds to a 64-bit count, two uints, low first. */
+static void counts_add(volatile __global uint *count, uint amount)
+{
+    if (amount == 0)
+        return;
+    uint old = atomic_add(count, amount);
+    if (old + amount < old)
+        atomic_inc(count + 1);
 }
 
-static float round_w(float v) {
-    int bits = as_int(v) & 0x7fffffff;
-    /* Finite values are clipped at 65504. */
-    bits = select(min(bits, (int)(0x477fe000)), bits, bits >= 0x7f800000);
-    float a = as_float(bits);
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
-    float m = as_float(power + 0x06800000);
-    a = (a + m) - m;
-    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
+/* No report, no work. */
+static void counts_flush(volatile __global uint *counts, counts_t *tally)
+{
+    if (!counts)
+        return;
+    counts_add(counts, tally->nonzero);
+    counts_add(counts + 2, tally->zeroed);
+    counts_add(counts + 4, tally->subnormal);
+    counts_add(counts + 6, tally->saturated);
+    counts_add(counts + 8, tally->nan);
+    counts_add(counts + 10, tally->inf);
 }
 
-static float load_w(__global const float *p, long i) {
-    return round_w(p[i]);
+/* Classes of an element as five-bit fields, so that one sum over a vector of
+ * up to 16 elements counts all six: nonzero, zeroed, subnormal, saturated,
+ * nan, inf from the lowest. */
+static void counts_take(counts_t *tally, int classes)
+{
+    tally->nonzero += classes & 31;
+    tally->zeroed += classes >> 5 & 31;
+    tally->subnormal += classes >> 10 & 31;
+    tally->saturated += classes >> 15 & 31;
+    tally->nan += classes >> 20 & 31;
+    tally->inf += classes >> 25 & 31;
 }
 
-static void store_panel(__global half *p, long i, float16 v) {
-    vstore_half16(v, 0, p + i);
+/*
+ * Sums over the elements of a vector, pairwise, in a fixed order.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+static int isum(int v)
+{
+    return v;
 }
 
-static float16 load_w_part(__global const float *w, long i, long count) {
+static int isum4(int4 v)
+{
+    int2 two = v.lo + v.hi;
+    return two.lo + two.hi;
+}
+
+static int isum16(int16 v)
+{
+    int8 eight = v.lo + v.hi;
+    return isum4(eight.lo + eight.hi);
+}
+
+static float fsum(float v)
+{
+    return v;
+}
+
+static float fsum4(float4 v)
+{
+    float2 two = v.lo + v.hi;
+    return two.lo + two.hi;
+}
+
+static float fsum16(float16 v)
+{
+    float8 eight = v.lo + v.hi;
+    return fsum4(eight.lo + eight.hi);
+}
+
+typedef struct {
+    int16 nonzero, zeroed, subnormal, saturated, nan, inf;
+} seen16_t;
+
+static void fold16(counts_t *tally, const seen16_t *seen) {
+    tally->nonzero += (uint)isum16(seen->nonzero);
+    tally->zeroed += (uint)isum16(seen->zeroed);
+    tally->subnormal += (uint)isum16(seen->subnormal);
+    tally->saturated += (uint)isum16(seen->saturated);
+    tally->nan += (uint)isum16(seen->nan);
+    tally->inf += (uint)isum16(seen->inf);
+}
+
+static void see_w16(seen16_t *seen, float16 before) {
+    const int16 b = as_int16(before) & 0x7fffffff;
+    seen->nonzero -= b != 0;
+    const int16 other = (b != 0) & ((b < 0x387fe000) | (b > 0x477fe000));
+    const long2 marks = as_long2(convert_char16(other));
+    if (!(marks.x | marks.y))
+        return;
+    seen->zeroed -= (b != 0) & (b <= 0x33000000);
+    seen->subnormal -= (b > 0x33000000) & (b < 0x387fe000);
+    seen->saturated -= (b > 0x477fe000) & (b < 0x7f800000);
+    const int16 is_nan = b > 0x7f800000;
+    seen->nan -= is_nan;
+    seen->nonzero += is_nan;
+    seen->inf -= b == 0x7f800000;
+}
+
+static void store_panel(__global half *p, long i, float16 v, int counting, seen16_t *seen) {
+    if (counting)
+        see_w16(seen, v);
+    vstore_half16(round_w16(v), 0, p + i);
+}
+
+static float16 read_w_part(__global const float *w, long i, long count) {
     if (count >= 16) {
-        return load_w16(w, i);
+        return read_w16(w, i);
     }
     float part[16] = {0.0f};
     for (int j = 0; j < count; ++j) {
-        part[j] = load_w(w, i + j);
+        part[j] = read_w(w, i + j);
     }
     return vload16(0, part);
 }
 
-static void copy_block(__global const float *w, long from, long step, long channels, __global half *panel, long first, long end) {
+static void copy_block(__global const float *w, long from, long step, long channels, __global half *panel, long first, long end, int counting, seen16_t *seen) {
     for (long k = first; k < end; ++k) {
-        store_panel(panel, k * 16, load_w_part(w, from + k * step, channels));
+        store_panel(panel, k * 16, read_w_part(w, from + k * step, channels), counting, seen);
     }
 }
 
 static void pick_taps(__global const float *w, long from, long k_step, int k_count,
     long taps, int count, long channels, __global half *panel,
-    long step) {
+    long step, int counting, seen16_t *seen) {
     for (int i = 0; i < count * k_count; ++i) {
         const int t = i / k_count;
         const int k = i % k_count;
         float part[16] = {0.0f};
         for (int c = 0; c < 16 && c < channels; ++c) {
-            part[c] = load_w(w, from + k * k_step + c * taps + t);
+            part[c] = read_w(w, from + k * k_step + c * taps + t);
         }
-        store_panel(panel, t * step + k * 16, vload16(0, part));
+        store_panel(panel, t * step + k * 16, vload16(0, part), counting, seen);
     }
 }
 
@@ -332,28 +436,27 @@ static void transpose_w(__global const float *from, long from_step, float *to, i
 
 static void turn_taps(__global const float *w, long from, long k_step, int k_count,
     long taps, int count, __global half *panel,
-    long step) {
+    long step, int counting, seen16_t *seen) {
     float turned[8 * 256];
     for (int k = 0; k < k_count; ++k)
         transpose_w(w + from + k * k_step, taps, turned + k * 256, 16);
     for (int t = 0; t < count; ++t) {
         for (int k = 0; k < k_count; ++k) {
-            const float16 v = vload16(k * 16 + t, turned);
-            store_panel(panel, t * step + k * 16, round_w16(v));
+            store_panel(panel, t * step + k * 16, vload16(k * 16 + t, turned), counting, seen);
         }
     }
 }
 
 static void copy_taps(__global const float *w, long from, long k_step, int k_count,
     long taps, long channels, long total, __global half *panel,
-    long step) {
+    long step, int counting, seen16_t *seen) {
     for (long t = 0; t < taps; t += 16) {
         const int count = min(taps - t, 16L);
         const long last = from + (k_count - 1) * k_step + 15 * taps + t;
         if (channels >= 16 && last + 16 <= total)
-            turn_taps(w, from + t, k_step, k_count, taps, count, panel + t * step, step);
+            turn_taps(w, from + t, k_step, k_count, taps, count, panel + t * step, step, counting, seen);
         else
-            pick_taps(w, from + t, k_step, k_count, taps, count, channels, panel + t * step, step);
+            pick_taps(w, from + t, k_step, k_count, taps, count, channels, panel + t * step, step, counting, seen);
     }
 }
 
@@ -361,9 +464,14 @@ __kernel
 void bwd_data_panel_pack_w(
     __global const float *w, long w_offset,
     __global float *scratch, long scratch_offset,
+    __global uint *w_counts, long w_counts_offset,
     shape_t shape) {
     w += w_offset;
     scratch += scratch_offset;
+    if (w_counts)
+        w_counts += w_counts_offset;
+    const int counting = w_counts != 0;
+    seen16_t seen = { 0 };
     const long item = get_group_id(0) / shape.c_blocks;
     const long rest = get_group_id(0) % shape.c_blocks;
     const long k_blocks = (shape.group_k + 8 - 1) / 8;
@@ -379,12 +487,17 @@ void bwd_data_panel_pack_w(
     const long total = shape.groups * shape.group_k * shape.group_c * taps;
     panels += rest * block;
     if (taps == 1) {
-        copy_block(w, start * shape.group_c + c, shape.group_c, channels, panels, first, end);
-        return;
+        copy_block(w, start * shape.group_c + c, shape.group_c, channels, panels, first, end, counting, &seen);
+    } else {
+        const long k_step = shape.group_c * taps;
+        const long from = (start + first) * k_step + c * taps;
+        copy_taps(w, from, k_step, end - first, taps, channels, total, panels + first * 16, shape.group_k * 16, counting, &seen);
     }
-    const long k_step = shape.group_c * taps;
-    const long from = (start + first) * k_step + c * taps;
-    copy_taps(w, from, k_step, end - first, taps, channels, total, panels + first * 16, shape.group_k * 16);
+    if (counting) {
+        counts_t tally = { 0 };
+        fold16(&tally, &seen);
+        counts_flush(w_counts, &tally);
+    }
 }
 
 static int place(long position, long positions, long rows, long columns,

@@ -102,102 +102,12 @@ void bwd_data_panel_pack_dy(
     }
 }
 
-static float16 load_w16(__global const float *p, long i) {
+static float16 read_w16(__global const float *p, long i) {
     return vload16(0, p + i);
 }
 
-static float load_w(__global const float *p, long i) {
+static float read_w(__global const float *p, long i) {
     return p[i];
-}
-
-static void store_panel(__global float *p, long i, float16 v) {
-    vstore16(v, 0, p + i);
-}
-
-static float16 load_w_part(__global const float *w, long i, long count) {
-    if (count >= 16) {
-        return load_w16(w, i);
-    }
-    float part[16] = {0.0f};
-    for (int j = 0; j < count; ++j) {
-        part[j] = load_w(w, i + j);
-    }
-    return vload16(0, part);
-}
-
-static void copy_block(__global const float *w, long from, long step, long channels, __global float *panel, long first, long end) {
-    for (long k = first; k < end; ++k) {
-        store_panel(panel, k * 16, load_w_part(w, from + k * step, channels));
-    }
-}
-
-__kernel
-void bwd_data_panel_pack_w(
-    __global const float *w, long w_offset,
-    __global float *scratch, long scratch_offset,
-    shape_t shape) {
-    w += w_offset;
-    scratch += scratch_offset;
-    const long item = get_group_id(0) / (shape.r * shape.s);
-    const long rest = get_group_id(0) % (shape.r * shape.s);
-    const long k_blocks = (shape.group_k + 8 - 1) / 8;
-    const long group = item / k_blocks;
-    const long first = item % k_blocks * 8;
-    const long end = min(first + 8, shape.group_k);
-    const long taps = shape.r * shape.s;
-    const long block = taps * shape.group_k * 16;
-    const long start = group * shape.group_k;
-    __global float *panels = (__global float *)(scratch + shape.weights) + group * shape.c_blocks * block;
-    const long step = taps * shape.group_c;
-    const long from = start * step + rest * shape.group_c;
-    panels += rest * shape.group_k * 16;
-    for (long i = 0; i < shape.c_blocks; ++i) {
-        const long c = i * 16;
-        copy_block(w, from + c, step, shape.group_c - c, panels + i * block, first, end);
-    }
-}
-
-static int place(long position, long positions, long rows, long columns,
-    shape_t shape, long *in_dy, long *in_dx) {
-    const int count = min((long)8, positions - position);
-    long column = position % columns;
-    long row = position / columns % rows;
-    const long image = position / columns / rows;
-    const long dx_row = shape.stride_h * shape.dx_row;
-    const long dx_column = shape.stride_w * shape.dx_column;
-    long dy = image * shape.dy_image + row * shape.dy_row + column * shape.dy_column;
-    long dx = image * shape.dx_image + row * dx_row + column * dx_column;
-    for (int i = 0; i < 8; ++i) {
-        in_dy[i] = dy;
-        in_dx[i] = dx;
-        if (i + 1 >= count)
-            continue;
-        dy += shape.dy_column;
-        dx += dx_column;
-        if (++column < columns)
-            continue;
-        column = 0;
-        dy += shape.dy_row - columns * shape.dy_column;
-        dx += dx_row - columns * dx_column;
-        if (++row < rows)
-            continue;
-        row = 0;
-        dy += shape.dy_image - rows * shape.dy_row;
-        dx += shape.dx_image - rows * dx_row;
-    }
-    return count;
-}
-
-static float16 round_dx16(float16 v) {
-    int16 bits = as_int16(v) & 0x7fffffff;
-    /* Finite values are clipped at 65504. */
-    bits = select(min(bits, (int16)(0x477fe000)), bits, bits >= 0x7f800000);
-    float16 a = as_float16(bits);
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int16 power = clamp(as_int16(a) & 0x7f800000, (int16)(0x38800000), (int16)(0x47000000));
-    float16 m = as_float16(power + 0x06800000);
-    a = (a + m) - m;
-    return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
 }
 
 /*
@@ -244,6 +154,173 @@ static void counts_take(counts_t *tally, int classes)
     tally->saturated += classes >> 15 & 31;
     tally->nan += classes >> 20 & 31;
     tally->inf += classes >> 25 & 31;
+}
+
+/*
+ * Sums over the elements of a vector, pairwise, in a fixed order.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+static int isum(int v)
+{
+    return v;
+}
+
+static int isum4(int4 v)
+{
+    int2 two = v.lo + v.hi;
+    return two.lo + two.hi;
+}
+
+static int isum16(int16 v)
+{
+    int8 eight = v.lo + v.hi;
+    return isum4(eight.lo + eight.hi);
+}
+
+static float fsum(float v)
+{
+    return v;
+}
+
+static float fsum4(float4 v)
+{
+    float2 two = v.lo + v.hi;
+    return two.lo + two.hi;
+}
+
+static float fsum16(float16 v)
+{
+    float8 eight = v.lo + v.hi;
+    return fsum4(eight.lo + eight.hi);
+}
+
+typedef struct {
+    int16 nonzero, zeroed, subnormal, saturated, nan, inf;
+} seen16_t;
+
+static void fold16(counts_t *tally, const seen16_t *seen) {
+    tally->nonzero += (uint)isum16(seen->nonzero);
+    tally->zeroed += (uint)isum16(seen->zeroed);
+    tally->subnormal += (uint)isum16(seen->subnormal);
+    tally->saturated += (uint)isum16(seen->saturated);
+    tally->nan += (uint)isum16(seen->nan);
+    tally->inf += (uint)isum16(seen->inf);
+}
+
+static void see_w16(seen16_t *seen, float16 before) {
+    const int16 b = as_int16(before) & 0x7fffffff;
+    seen->nonzero -= b != 0;
+    const int16 other = b > 0x7f7fffff;
+    const long2 marks = as_long2(convert_char16(other));
+    if (!(marks.x | marks.y))
+        return;
+    const int16 is_nan = b > 0x7f800000;
+    seen->nan -= is_nan;
+    seen->nonzero += is_nan;
+    seen->inf -= b == 0x7f800000;
+}
+
+static void store_panel(__global float *p, long i, float16 v, int counting, seen16_t *seen) {
+    if (counting)
+        see_w16(seen, v);
+    vstore16(v, 0, p + i);
+}
+
+static float16 read_w_part(__global const float *w, long i, long count) {
+    if (count >= 16) {
+        return read_w16(w, i);
+    }
+    float part[16] = {0.0f};
+    for (int j = 0; j < count; ++j) {
+        part[j] = read_w(w, i + j);
+    }
+    return vload16(0, part);
+}
+
+static void copy_block(__global const float *w, long from, long step, long channels, __global float *panel, long first, long end, int counting, seen16_t *seen) {
+    for (long k = first; k < end; ++k) {
+        store_panel(panel, k * 16, read_w_part(w, from + k * step, channels), counting, seen);
+    }
+}
+
+__kernel
+void bwd_data_panel_pack_w(
+    __global const float *w, long w_offset,
+    __global float *scratch, long scratch_offset,
+    __global uint *w_counts, long w_counts_offset,
+    shape_t shape) {
+    w += w_offset;
+    scratch += scratch_offset;
+    if (w_counts)
+        w_counts += w_counts_offset;
+    const int counting = w_counts != 0;
+    seen16_t seen = { 0 };
+    const long item = get_group_id(0) / (shape.r * shape.s);
+    const long rest = get_group_id(0) % (shape.r * shape.s);
+    const long k_blocks = (shape.group_k + 8 - 1) / 8;
+    const long group = item / k_blocks;
+    const long first = item % k_blocks * 8;
+    const long end = min(first + 8, shape.group_k);
+    const long taps = shape.r * shape.s;
+    const long block = taps * shape.group_k * 16;
+    const long start = group * shape.group_k;
+    __global float *panels = (__global float *)(scratch + shape.weights) + group * shape.c_blocks * block;
+    const long step = taps * shape.group_c;
+    const long from = start * step + rest * shape.group_c;
+    panels += rest * shape.group_k * 16;
+    for (long i = 0; i < shape.c_blocks; ++i) {
+        const long c = i * 16;
+        copy_block(w, from + c, step, shape.group_c - c, panels + i * block, first, end, counting, &seen);
+    }
+    if (counting) {
+        counts_t tally = { 0 };
+        fold16(&tally, &seen);
+        counts_flush(w_counts, &tally);
+    }
+}
+
+static int place(long position, long positions, long rows, long columns,
+    shape_t shape, long *in_dy, long *in_dx) {
+    const int count = min((long)8, positions - position);
+    long column = position % columns;
+    long row = position / columns % rows;
+    const long image = position / columns / rows;
+    const long dx_row = shape.stride_h * shape.dx_row;
+    const long dx_column = shape.stride_w * shape.dx_column;
+    long dy = image * shape.dy_image + row * shape.dy_row + column * shape.dy_column;
+    long dx = image * shape.dx_image + row * dx_row + column * dx_column;
+    for (int i = 0; i < 8; ++i) {
+        in_dy[i] = dy;
+        in_dx[i] = dx;
+        if (i + 1 >= count)
+            continue;
+        dy += shape.dy_column;
+        dx += dx_column;
+        if (++column < columns)
+            continue;
+        column = 0;
+        dy += shape.dy_row - columns * shape.dy_column;
+        dx += dx_row - columns * dx_column;
+        if (++row < rows)
+            continue;
+        row = 0;
+        dy += shape.dy_image - rows * shape.dy_row;
+        dx += shape.dx_image - rows * dx_row;
+    }
+    return count;
+}
+
+static float16 round_dx16(float16 v) {
+    int16 bits = as_int16(v) & 0x7fffffff;
+    /* Finite values are clipped at 65504. */
+    bits = select(min(bits, (int16)(0x477fe000)), bits, bits >= 0x7f800000);
+    float16 a = as_float16(bits);
+    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
+    int16 power = clamp(as_int16(a) & 0x7f800000, (int16)(0x38800000), (int16)(0x47000000));
+    float16 m = as_float16(power + 0x06800000);
+    a = (a + m) - m;
+    return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
 }
 
 static void count_dx16(counts_t *tally, float16 before, float16 after) {

@@ -32,6 +32,7 @@ typedef struct {
     long filter;
     long weights;
     long run;
+    long w_counted;
     long k_block;
     long c_blocks;
     long chunks;
@@ -231,12 +232,155 @@ static void copy_run(__global const float *w, long i, long total, __global float
     }
 }
 
+/*
+ * What rounding did to elements of one tensor: a work-item's own sums, then
+ * added to the report. Fields as in clconv_counts.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+typedef struct {
+    uint nonzero, zeroed, subnormal, saturated, nan, inf;
+} counts_t;
+
+/* Adds to a 64-bit count, two uints, low first. */
+static void counts_add(volatile __global uint *count, uint amount)
+{
+    if (amount == 0)
+        return;
+    uint old = atomic_add(count, amount);
+    if (old + amount < old)
+        atomic_inc(count + 1);
+}
+
+/* No report, no work. */
+static void counts_flush(volatile __global uint *counts, counts_t *tally)
+{
+    if (!counts)
+        return;
+    counts_add(counts, tally->nonzero);
+    counts_add(counts + 2, tally->zeroed);
+    counts_add(counts + 4, tally->subnormal);
+    counts_add(counts + 6, tally->saturated);
+    counts_add(counts + 8, tally->nan);
+    counts_add(counts + 10, tally->inf);
+}
+
+/* Classes of an element as five-bit fields, so that one sum over a vector of
+ * up to 16 elements counts all six: nonzero, zeroed, subnormal, saturated,
+ * nan, inf from the lowest. */
+static void counts_take(counts_t *tally, int classes)
+{
+    tally->nonzero += classes & 31;
+    tally->zeroed += classes >> 5 & 31;
+    tally->subnormal += classes >> 10 & 31;
+    tally->saturated += classes >> 15 & 31;
+    tally->nan += classes >> 20 & 31;
+    tally->inf += classes >> 25 & 31;
+}
+
+/*
+ * Sums over the elements of a vector, pairwise, in a fixed order.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+static int isum(int v)
+{
+    return v;
+}
+
+static int isum4(int4 v)
+{
+    int2 two = v.lo + v.hi;
+    return two.lo + two.hi;
+}
+
+static int isum16(int16 v)
+{
+    int8 eight = v.lo + v.hi;
+    return isum4(eight.lo + eight.hi);
+}
+
+static float fsum(float v)
+{
+    return v;
+}
+
+static float fsum4(float4 v)
+{
+    float2 two = v.lo + v.hi;
+    return two.lo + two.hi;
+}
+
+static float fsum16(float16 v)
+{
+    float8 eight = v.lo + v.hi;
+    return fsum4(eight.lo + eight.hi);
+}
+
+typedef struct {
+    int16 nonzero, zeroed, subnormal, saturated, nan, inf;
+} seen16_t;
+
+static void fold16(counts_t *tally, const seen16_t *seen) {
+    tally->nonzero += (uint)isum16(seen->nonzero);
+    tally->zeroed += (uint)isum16(seen->zeroed);
+    tally->subnormal += (uint)isum16(seen->subnormal);
+    tally->saturated += (uint)isum16(seen->saturated);
+    tally->nan += (uint)isum16(seen->nan);
+    tally->inf += (uint)isum16(seen->inf);
+}
+
+static void see_w16(seen16_t *seen, float16 before) {
+    const int16 b = as_int16(before) & 0x7fffffff;
+    seen->nonzero -= b != 0;
+    const int16 other = (b != 0) & ((b < 0x387fe000) | (b > 0x477fe000));
+    const long2 marks = as_long2(convert_char16(other));
+    if (!(marks.x | marks.y))
+        return;
+    seen->zeroed -= (b != 0) & (b <= 0x33000000);
+    seen->subnormal -= (b > 0x33000000) & (b < 0x387fe000);
+    seen->saturated -= (b > 0x477fe000) & (b < 0x7f800000);
+    const int16 is_nan = b > 0x7f800000;
+    seen->nan -= is_nan;
+    seen->nonzero += is_nan;
+    seen->inf -= b == 0x7f800000;
+}
+
+static float16 read_w16(__global const float *p, long i) {
+    return vload16(0, p + i);
+}
+
+static float read_w(__global const float *p, long i) {
+    return p[i];
+}
+
+static float16 rest_of_w(__global const float *p, long i, int count, long total) {
+    const int16 lane = (int16)(0, 1, 2, 3, 4, 5, 6, 7,
+                               8, 9, 10, 11, 12, 13, 14, 15);
+    float rest[16] = {0.0f};
+    if (i + 16 <= total)
+        return select((float16)(0.0f), read_w16(p, i), lane < count);
+    for (int j = 0; j < count; ++j)
+        rest[j] = read_w(p, i + j);
+    return vload16(0, rest);
+}
+
+static void see_w_run(seen16_t *seen, __global const float *p, long i, long end, long total) {
+    for (; i + 16 <= end; i += 16)
+        see_w16(seen, read_w16(p, i));
+    if (i < end)
+        see_w16(seen, rest_of_w(p, i, end - i, total));
+}
+
 __kernel
 void bwd_data_tile_pack_w(
     __global const float *w, long w_offset,
+    __global uint *w_counts, long w_counts_offset,
     __global float *scratch, long scratch_offset,
     shape_t shape) {
     w += w_offset;
+    if (w_counts)
+        w_counts += w_counts_offset;
     scratch += scratch_offset;
     const long items = (shape.group_k + 32 - 1) / 32;
     const long block = get_group_id(0) / items;
@@ -246,6 +390,18 @@ void bwd_data_tile_pack_w(
     const long c = block % shape.c_blocks * 4;
     const int count = min(4, (int)(shape.group_c - c)) * shape.filter;
     const long total = shape.groups * shape.group_k * shape.group_c * shape.filter;
+    const bool begins_run = block % shape.c_blocks % shape.w_counted == 0;
+    if (w_counts && begins_run) {
+        seen16_t seen = {0};
+        counts_t tally = {0};
+        const long columns = min(shape.w_counted * 4, shape.group_c - c) * shape.filter;
+        for (long k = first; k < end; ++k) {
+            const long from = ((group * shape.group_k + k) * shape.group_c + c) * shape.filter;
+            see_w_run(&seen, w, from, from + columns, total);
+        }
+        fold16(&tally, &seen);
+        counts_flush(w_counts, &tally);
+    }
     for (long k = first; k < end; ++k) {
         const long from = ((group * shape.group_k + k) * shape.group_c + c) * shape.filter;
         __global float *to = scratch + shape.weights + (block * shape.group_k + k) * shape.run;

@@ -39,6 +39,7 @@ typedef struct {
     long band;
     long bands;
     long fold;
+    long counted;
 } shape_t;
 
 /*
@@ -300,6 +301,157 @@ static int find_lines(int *row_at, int *sum_at, shape_t shape, int p)
     return lines;
 }
 
+static float read_x(__global const float *p, long i) {
+    return p[i];
+}
+
+static float16 read_x16(__global const float *p, long i) {
+    return vload16(0, p + i);
+}
+
+/*
+ * What rounding did to elements of one tensor: a work-item's own sums, then
+ * added to the report. Fields as in clconv_counts.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+typedef struct {
+    uint nonzero, zeroed, subnormal, saturated, nan, inf;
+} counts_t;
+
+/* Adds to a 64-bit count, two uints, low first. */
+static void counts_add(volatile __global uint *count, uint amount)
+{
+    if (amount == 0)
+        return;
+    uint old = atomic_add(count, amount);
+    if (old + amount < old)
+        atomic_inc(count + 1);
+}
+
+/* No report, no work. */
+static void counts_flush(volatile __global uint *counts, counts_t *tally)
+{
+    if (!counts)
+        return;
+    counts_add(counts, tally->nonzero);
+    counts_add(counts + 2, tally->zeroed);
+    counts_add(counts + 4, tally->subnormal);
+    counts_add(counts + 6, tally->saturated);
+    counts_add(counts + 8, tally->nan);
+    counts_add(counts + 10, tally->inf);
+}
+
+/* Classes of an element as five-bit fields, so that one sum over a vector of
+ * up to 16 elements counts all six: nonzero, zeroed, subnormal, saturated,
+ * nan, inf from the lowest. */
+static void counts_take(counts_t *tally, int classes)
+{
+    tally->nonzero += classes & 31;
+    tally->zeroed += classes >> 5 & 31;
+    tally->subnormal += classes >> 10 & 31;
+    tally->saturated += classes >> 15 & 31;
+    tally->nan += classes >> 20 & 31;
+    tally->inf += classes >> 25 & 31;
+}
+
+typedef struct {
+    int16 nonzero, zeroed, subnormal, saturated, nan, inf;
+} seen16_t;
+
+static void fold16(counts_t *tally, const seen16_t *seen) {
+    tally->nonzero += (uint)isum16(seen->nonzero);
+    tally->zeroed += (uint)isum16(seen->zeroed);
+    tally->subnormal += (uint)isum16(seen->subnormal);
+    tally->saturated += (uint)isum16(seen->saturated);
+    tally->nan += (uint)isum16(seen->nan);
+    tally->inf += (uint)isum16(seen->inf);
+}
+
+static void see_x16(seen16_t *seen, float16 before) {
+    const int16 b = as_int16(before) & 0x7fffffff;
+    seen->nonzero -= b != 0;
+    const int16 other = (b != 0) & ((b < 0x387fe000) | (b > 0x477fe000));
+    const long2 marks = as_long2(convert_char16(other));
+    if (!(marks.x | marks.y))
+        return;
+    seen->zeroed -= (b != 0) & (b <= 0x33000000);
+    seen->subnormal -= (b > 0x33000000) & (b < 0x387fe000);
+    seen->saturated -= (b > 0x477fe000) & (b < 0x7f800000);
+    const int16 is_nan = b > 0x7f800000;
+    seen->nan -= is_nan;
+    seen->nonzero += is_nan;
+    seen->inf -= b == 0x7f800000;
+}
+
+static void look_x(seen16_t *seen, __global const float *x, int count)
+{
+    int16 nonzero = 0;
+    uint16 above = 0;
+    for (int i = 0; i < count; i += 16) {
+        const int16 b = as_int16(read_x16(x, i)) & 0x7fffffff;
+        nonzero -= b != 0;
+        above = max(above, as_uint16(b != 0 ? b - 947912704 : 0));
+    }
+    if (isum16(above > (uint16)(0x477fe000 - 947912704)) == 0) {
+        seen->nonzero += nonzero;
+        return;
+    }
+    for (int i = 0; i < count; i += 16)
+        see_x16(seen, read_x16(x, i));
+}
+
+__attribute__((noinline))
+static float16 rest_x(__global const float *x, long i, int count)
+{
+    float v[16];
+    for (int lane = 0; lane < 16; ++lane)
+        v[lane] = lane < count ? read_x(x, i + lane) : 0.0f;
+    return vload16(0, v);
+}
+
+static void see_run(seen16_t *seen, __global const float *x, long i, int count,
+    long end) {
+    const int whole = count & ~15;
+    for (int j = 0; j < whole; j += 256)
+        look_x(seen, x + i + j, min(256, whole - j));
+    const int rest = count - whole;
+    i += whole;
+    if (rest > 0 && i + 16 <= end)
+        see_x16(seen, select((float16)(0.0f), read_x16(x, i), (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < rest));
+    else if (rest > 0)
+        see_x16(seen, rest_x(x, i, rest));
+}
+
+/* Where the share of row or column i of dY's count begins among size of X. */
+static int share_of(int i, long count, long stride, long ahead, long size)
+{
+    const long at = clamp(i * stride + ahead, 0L, size);
+    return i == 0 ? 0 : i == count ? size : at;
+}
+
+__attribute__((noinline))
+static void see_rows(seen16_t *seen, __global const float *x, shape_t shape,
+    place_t at, int first_p, int last_p) {
+    const long below = shape.reach + 1 - shape.stride_h - shape.pad_top;
+    const int h = share_of(first_p, shape.p, shape.stride_h, below, shape.h);
+    const int w = share_of(at.q, shape.q, shape.stride_w, -shape.pad_left, shape.w);
+    int rows = share_of(last_p, shape.p, shape.stride_h, below, shape.h) - h;
+    int columns = share_of(at.q + at.columns, shape.q, shape.stride_w, -shape.pad_left, shape.w) - w;
+    int channels = at.channels;
+    const long i = at.n * shape.x_image + at.c * shape.x_channel + h * shape.x_row +
+        w * shape.x_column;
+    const long end = shape.n * shape.x_image;
+    if (at.channels == shape.c) {
+        channels *= columns;
+        columns = 1;
+    }
+    for (int row = 0; row < rows; ++row) {
+        for (int w = 0; w < columns; ++w)
+            see_run(seen, x, i + row * shape.x_row + w * shape.x_column, channels, end);
+    }
+}
+
 typedef struct {
     const float *d;
 } row_t;
@@ -374,24 +526,30 @@ void bwd_weight_depthwise(
     __global const float *dy, long dy_offset,
     __global const float *x, long x_offset,
     __global float *scratch, long scratch_offset,
+    __global uint *x_counts, long x_counts_offset,
     shape_t shape) {
     dy += dy_offset;
     x += x_offset;
     scratch += scratch_offset;
+    if (x_counts)
+        x_counts += x_counts_offset;
     const long c_block = get_group_id(0) % shape.c_blocks;
     const long part = get_group_id(0) / shape.c_blocks;
     const int filter = shape.r * shape.s;
     const int taps = shape.planes * filter;
     const int step = shape.stride_w * 128;
-    __attribute__((aligned(64))) float ring[65536];
-    __attribute__((aligned(64))) float line[8192];
-    __attribute__((aligned(64))) float sums[8192];
-    __attribute__((aligned(64))) float totals[8192];
+    __attribute__((aligned(64))) float ring[65792];
+    __attribute__((aligned(64))) float line[8448];
+    __attribute__((aligned(64))) float sums[8448];
+    __attribute__((aligned(64))) float totals[8448];
     int tap_at[256], row_at[64], sum_at[64];
     __attribute__((aligned(64))) float d[16384];
     find_taps(tap_at, shape);
     clear(sums, taps * 128);
     clear(totals, taps * 128);
+    const int step_p = x_counts ? shape.counted : shape.p;
+    seen16_t seen = { 0 };
+    counts_t tally = { 0 };
     const long strips = shape.n * shape.bands * shape.blocks;
     const long last = strips * (part + 1) / shape.parts;
     int pending = 0;
@@ -401,22 +559,29 @@ void bwd_weight_depthwise(
             at.p * shape.dy_row + at.q * shape.dy_column;
         clear(ring, shape.ring * shape.pitch);
         int row = 0;
-        for (int p = at.p; p < at.last_p; ++p) {
-            row = hold_rows(ring, line, x, shape, at, row, p);
-            const int lines = find_lines(row_at, sum_at, shape, p);
-            planes_dy(d, shape.row, dy, from, at.columns, at.channels, shape);
-            for (int k = 0; k < shape.planes; ++k) {
-                for (int c = 0; c < at.channels; c += 16) {
-                    const row_t d_row = { d + k * shape.row + c };
-                    sum_row(d_row, ring + c, row_at, sum_at, lines, tap_at, shape.s, step, at.columns,
-                        sums + k * filter * 128 + c);
+        int p = at.p;
+        while (p < at.last_p) {
+            const int first_p = p;
+            const int end_p = min(first_p + step_p, at.last_p);
+            for (; p < end_p; ++p) {
+                row = hold_rows(ring, line, x, shape, at, row, p);
+                const int lines = find_lines(row_at, sum_at, shape, p);
+                planes_dy(d, shape.row, dy, from, at.columns, at.channels, shape);
+                for (int k = 0; k < shape.planes; ++k) {
+                    for (int c = 0; c < at.channels; c += 16) {
+                        const row_t d_row = { d + k * shape.row + c };
+                        sum_row(d_row, ring + c, row_at, sum_at, lines, tap_at, shape.s, step, at.columns,
+                            sums + k * filter * 128 + c);
+                    }
+                }
+                from += shape.dy_row;
+                if (++pending == shape.fold) {
+                    fold(sums, totals, taps * 128);
+                    pending = 0;
                 }
             }
-            from += shape.dy_row;
-            if (++pending == shape.fold) {
-                fold(sums, totals, taps * 128);
-                pending = 0;
-            }
+            if (x_counts)
+                see_rows(&seen, x, shape, at, first_p, p);
         }
     }
     fold(sums, totals, taps * 128);
@@ -425,6 +590,8 @@ void bwd_weight_depthwise(
     for (int c = 0; c < channels; ++c)
         for (int i = 0; i < taps; ++i)
             scratch[c * taps + i] = totals[i * 128 + c];
+    fold16(&tally, &seen);
+    counts_flush(x_counts, &tally);
 }
 
 /*
@@ -479,52 +646,6 @@ static float round_dw(float v) {
     float m = as_float(power + 0x06800000);
     a = (a + m) - m;
     return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
-}
-
-/*
- * What rounding did to elements of one tensor: a work-item's own sums, then
- * added to the report. Fields as in clconv_counts.
- *
- * SPDX-License-Identifier: Apache-2.0
- */
-typedef struct {
-    uint nonzero, zeroed, subnormal, saturated, nan, inf;
-} counts_t;
-
-/* Adds to a 64-bit count, two uints, low first. */
-static void counts_add(volatile __global uint *count, uint amount)
-{
-    if (amount == 0)
-        return;
-    uint old = atomic_add(count, amount);
-    if (old + amount < old)
-        atomic_inc(count + 1);
-}
-
-/* No report, no work. */
-static void counts_flush(volatile __global uint *counts, counts_t *tally)
-{
-    if (!counts)
-        return;
-    counts_add(counts, tally->nonzero);
-    counts_add(counts + 2, tally->zeroed);
-    counts_add(counts + 4, tally->subnormal);
-    counts_add(counts + 6, tally->saturated);
-    counts_add(counts + 8, tally->nan);
-    counts_add(counts + 10, tally->inf);
-}
-
-/* Classes of an element as five-bit fields, so that one sum over a vector of
- * up to 16 elements counts all six: nonzero, zeroed, subnormal, saturated,
- * nan, inf from the lowest. */
-static void counts_take(counts_t *tally, int classes)
-{
-    tally->nonzero += classes & 31;
-    tally->zeroed += classes >> 5 & 31;
-    tally->subnormal += classes >> 10 & 31;
-    tally->saturated += classes >> 15 & 31;
-    tally->nan += classes >> 20 & 31;
-    tally->inf += classes >> 25 & 31;
 }
 
 static void count_dw(counts_t *tally, float before, float after) {

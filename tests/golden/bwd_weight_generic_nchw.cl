@@ -190,9 +190,9 @@ static void tile(__global const half *dy, __global const half *x,
     long dy_end = sizes.n * sizes.dy_image;
     long x_end = sizes.n * sizes.x_image;
     int16 lanes = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    float16 sum[4], total[4];
+    float16 sum[1], total[1];
     #pragma unroll
-    for (int t = 0; t < 4; ++t)
+    for (int t = 0; t < 1; ++t)
         sum[t] = total[t] = 0.0f;
     long rows = (long)sizes.n * sizes.p;
     long row = rows / 1 * at.part + min((long)at.part, rows % 1);
@@ -208,44 +208,44 @@ static void tile(__global const half *dy, __global const half *x,
         int left = at.s * sizes.dilation_w - sizes.pad_left;
         long dy_row = n * sizes.dy_image + p * sizes.dy_row;
         long x_row = n * sizes.x_image + h * sizes.x_row;
-        long i[2], j[2];
+        long i[1], j[1];
         #pragma unroll
-        for (int k = 0; k < 2; ++k)
+        for (int k = 0; k < 1; ++k)
             i[k] = dy_row + sizes.dy_channel * (first_k + min(at.k + k, sizes.group_k - 1));
         #pragma unroll
-        for (int c = 0; c < 2; ++c)
+        for (int c = 0; c < 1; ++c)
             j[c] = x_row + sizes.x_channel * (first_c + min(at.c + c, sizes.group_c - 1));
         for (int q = 0; q < sizes.q; q += 16) {
             int first_w = left + q * step;
             int16 w = first_w + lanes * step;
             int16 hit = (q + lanes < sizes.q) & (w >= 0) & (w < sizes.w);
-            float16 d[2], v[2];
+            float16 d[1], v[1];
             #pragma unroll
-            for (int k = 0; k < 2; ++k)
+            for (int k = 0; k < 1; ++k)
                 d[k] = select((float16)0.0f, window_dy16(dy, i[k] + q, dy_end), hit);
             #pragma unroll
-            for (int c = 0; c < 2; ++c)
+            for (int c = 0; c < 1; ++c)
                 v[c] = select((float16)0.0f, spread_x(x, j[c] + first_w, step, hit, x_end), hit);
             #pragma unroll
-            for (int t = 0; t < 4; ++t)
-                sum[t] += d[t / 2] * v[t % 2];
+            for (int t = 0; t < 1; ++t)
+                sum[t] += d[t / 1] * v[t % 1];
         }
         if (++pending == 8) {
             pending = 0;
             #pragma unroll
-            for (int t = 0; t < 4; ++t) {
+            for (int t = 0; t < 1; ++t) {
                 total[t] += sum[t];
                 sum[t] = 0.0f;
             }
         }
     }
     #pragma unroll
-    for (int t = 0; t < 4; ++t)
+    for (int t = 0; t < 1; ++t)
         total[t] += sum[t];
     #pragma unroll
-    for (int t = 0; t < 4; ++t) {
-        int k = at.k + t / 2;
-        int c = at.c + t % 2;
+    for (int t = 0; t < 1; ++t) {
+        int k = at.k + t / 1;
+        int c = at.c + t % 1;
         long f = (first_k + k) * sizes.w_image + c * sizes.w_channel +
             at.r * sizes.w_row + at.s * sizes.w_column;
         if (k < sizes.group_k && c < sizes.group_c) {
@@ -265,8 +265,8 @@ void bwd_weight_generic(
     x += x_offset;
     dw += dw_offset;
     long item = (long)get_global_id(0);
-    int blocks_k = (sizes.group_k - 1) / 2 + 1;
-    int blocks_c = (sizes.group_c - 1) / 2 + 1;
+    int blocks_k = (sizes.group_k - 1) / 1 + 1;
+    int blocks_c = (sizes.group_c - 1) / 1 + 1;
     int s = (int)(item % sizes.s);
     item /= sizes.s;
     int r = (int)(item % sizes.r);
@@ -279,6 +279,6 @@ void bwd_weight_generic(
     item /= sizes.groups;
     if (item >= 1)
         return;
-    place_t at = { (int)item, group, k * 2, c * 2, r, s };
+    place_t at = { (int)item, group, k * 1, c * 1, r, s };
     tile(dy, x, dw, beta, sizes, at);
 }

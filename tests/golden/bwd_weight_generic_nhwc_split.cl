@@ -371,9 +371,9 @@ static void tile(__global const float *dy, __global const float *x,
     long first_c = at.group * sizes.group_c;
     long dy_end = sizes.n * sizes.dy_image;
     long x_end = sizes.n * sizes.x_image;
-    float16 sum[4], total[4];
+    float16 sum[2], total[2];
     #pragma unroll
-    for (int t = 0; t < 4; ++t)
+    for (int t = 0; t < 2; ++t)
         sum[t] = total[t] = 0.0f;
     long rows = (long)sizes.n * sizes.p;
     long row = rows / 8 * at.part + min((long)at.part, rows % 8);
@@ -394,7 +394,7 @@ static void tile(__global const float *dy, __global const float *x,
                 vstore16(window_dy16(dy, i, dy_end), 0, d);
                 float16 v = window_x16(x, j + w * sizes.x_column, x_end);
                 #pragma unroll
-                for (int t = 0; t < 4; ++t)
+                for (int t = 0; t < 2; ++t)
                     sum[t] += d[t] * v;
             }
             i += sizes.dy_column;
@@ -403,17 +403,17 @@ static void tile(__global const float *dy, __global const float *x,
         if (++pending == 1) {
             pending = 0;
             #pragma unroll
-            for (int t = 0; t < 4; ++t) {
+            for (int t = 0; t < 2; ++t) {
                 total[t] += sum[t];
                 sum[t] = 0.0f;
             }
         }
     }
     #pragma unroll
-    for (int t = 0; t < 4; ++t)
+    for (int t = 0; t < 2; ++t)
         total[t] += sum[t];
     #pragma unroll
-    for (int t = 0; t < 4; ++t) {
+    for (int t = 0; t < 2; ++t) {
         int k = at.k + t / 1;
         int c = at.c + t % 1;
         long f = (first_k + k) * sizes.w_image + c * sizes.w_channel +
@@ -435,7 +435,7 @@ void bwd_weight_generic(
     x += x_offset;
     scratch += scratch_offset;
     long item = (long)get_global_id(0);
-    int blocks_k = (sizes.group_k - 1) / 4 + 1;
+    int blocks_k = (sizes.group_k - 1) / 2 + 1;
     int blocks_c = (sizes.group_c - 1) / 16 + 1;
     int s = (int)(item % sizes.s);
     item /= sizes.s;
@@ -449,7 +449,7 @@ void bwd_weight_generic(
     item /= sizes.groups;
     if (item >= 8)
         return;
-    place_t at = { (int)item, group, k * 4, c * 16, r, s };
+    place_t at = { (int)item, group, k * 2, c * 16, r, s };
     tile(dy, x, scratch, sizes, at);
 }
 

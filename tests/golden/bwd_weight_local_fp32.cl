@@ -166,44 +166,28 @@ static float pick_a(__global const float *p, spot_t r, spot_t t, const sizes_t *
 }
 
 __attribute__((always_inline))
-static int whole_a(spot_t r, spot_t t, const sizes_t *sizes) {
-    return spot_inside(r, t, 1, 1);
-}
-
-__attribute__((always_inline))
-static void fetch_a(float4 *next, __global const float *p,
+static void fetch_a(float *next, __global const float *p,
     __local const spot_t *row,
     __local const spot_t *term, const sizes_t *sizes, int item) {
-    int k = item % 4 * 4;
+    int k = item % 16 * 1;
     spot_t t = term[k];
-    int joined = spots_join(t, term[k + 4 - 1], 4, 0);
     #pragma unroll
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < 8; ++i) {
         int index = item + i * 128;
-        spot_t r = row[index / 4];
-        if (joined && whole_a(r, t, sizes)) {
-            next[i] = vload4(0, p + spot_index(r, t));
-        } else {
-            next[i].s0 = pick_a(p, r, term[k + 0], sizes);
-            next[i].s1 = pick_a(p, r, term[k + 1], sizes);
-            next[i].s2 = pick_a(p, r, term[k + 2], sizes);
-            next[i].s3 = pick_a(p, r, term[k + 3], sizes);
-        }
+        spot_t r = row[index / 16];
+        next[i] = pick_a(p, r, t, sizes);
     }
 }
 
 __attribute__((always_inline))
-static void put_a(__local float *tile, const float4 *next, int item) {
+static void put_a(__local float *tile, const float *next, int item) {
     #pragma unroll
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < 8; ++i) {
         int index = item + i * 128;
-        int row = index / 4;
-        int k = index % 4 * 4;
-        float4 value = next[i];
-        tile[(k + 0) * 68 + row] = value.s0;
-        tile[(k + 1) * 68 + row] = value.s1;
-        tile[(k + 2) * 68 + row] = value.s2;
-        tile[(k + 3) * 68 + row] = value.s3;
+        int row = index / 16;
+        int k = index % 16 * 1;
+        float value = next[i];
+        tile[k * 68 + row] = value;
     }
 }
 
@@ -213,44 +197,28 @@ static float pick_b(__global const float *p, spot_t r, spot_t t, const sizes_t *
 }
 
 __attribute__((always_inline))
-static int whole_b(spot_t r, spot_t t, const sizes_t *sizes) {
-    return spot_inside(r, t, sizes->h, sizes->w - 3);
-}
-
-__attribute__((always_inline))
-static void fetch_b(float4 *next, __global const float *p,
+static void fetch_b(float *next, __global const float *p,
     __local const spot_t *row,
     __local const spot_t *term, const sizes_t *sizes, int item) {
-    int k = item % 4 * 4;
+    int k = item % 16 * 1;
     spot_t t = term[k];
-    int joined = spots_join(t, term[k + 4 - 1], 4, 3);
     #pragma unroll
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < 8; ++i) {
         int index = item + i * 128;
-        spot_t r = row[index / 4];
-        if (joined && whole_b(r, t, sizes)) {
-            next[i] = vload4(0, p + spot_index(r, t));
-        } else {
-            next[i].s0 = pick_b(p, r, term[k + 0], sizes);
-            next[i].s1 = pick_b(p, r, term[k + 1], sizes);
-            next[i].s2 = pick_b(p, r, term[k + 2], sizes);
-            next[i].s3 = pick_b(p, r, term[k + 3], sizes);
-        }
+        spot_t r = row[index / 16];
+        next[i] = pick_b(p, r, t, sizes);
     }
 }
 
 __attribute__((always_inline))
-static void put_b(__local float *tile, const float4 *next, int item) {
+static void put_b(__local float *tile, const float *next, int item) {
     #pragma unroll
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < 8; ++i) {
         int index = item + i * 128;
-        int row = index / 4;
-        int k = index % 4 * 4;
-        float4 value = next[i];
-        tile[(k + 0) * 68 + row] = value.s0;
-        tile[(k + 1) * 68 + row] = value.s1;
-        tile[(k + 2) * 68 + row] = value.s2;
-        tile[(k + 3) * 68 + row] = value.s3;
+        int row = index / 16;
+        int k = index % 16 * 1;
+        float value = next[i];
+        tile[k * 68 + row] = value;
     }
 }
 
@@ -282,12 +250,12 @@ void bwd_weight_local(
     int item = (int)get_local_id(0);
     __local float tile_a[16 * 68] __attribute__((aligned(16)));
     __local spot_t row_a[64], term_a[128];
-    float4 next_a[2];
+    float next_a[8];
     for (int i = item; i < 64; i += 128)
         row_a[i] = dy_row(&block, &sizes, i);
     __local float tile_b[16 * 68] __attribute__((aligned(16)));
     __local spot_t row_b[64], term_b[128];
-    float4 next_b[2];
+    float next_b[8];
     for (int i = item; i < 64; i += 128)
         row_b[i] = x_row(&block, &sizes, i);
     for (int place = item; place < 128; place += 128) {
@@ -346,7 +314,7 @@ void bwd_weight_local(
             sum[7][0] += a1.s3 * b0;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        if ((chained += 16) == 256) {
+        if ((chained += 16) == 128) {
             chained = 0;
             #pragma unroll
             for (int i = 0; i < 8; ++i) {

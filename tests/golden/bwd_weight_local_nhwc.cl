@@ -366,7 +366,7 @@ void bwd_weight_local(
             sum[7][0] += a1.s3 * b0;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        if ((chained += 16) == 256) {
+        if ((chained += 16) == 128) {
             chained = 0;
             for (int i = 0; i < 8; ++i) {
                 for (int v = 0; v < 1; ++v) {

@@ -219,6 +219,14 @@ void bwd_weight_panel_pack_dy(
     }
 }
 
+static float read_x(__global const float *p, long i) {
+    return p[i];
+}
+
+static float16 read_x16(__global const float *p, long i) {
+    return vload16(0, p + i);
+}
+
 static float16 round_x16(float16 v) {
     int16 bits = as_int16(v) & 0x7fffffff;
     /* Finite values are clipped at 65504. */
@@ -231,24 +239,118 @@ static float16 round_x16(float16 v) {
     return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
 }
 
-static float16 load_x16(__global const float *p, long i) {
-    return round_x16(vload16(0, p + i));
+/*
+ * What rounding did to elements of one tensor: a work-item's own sums, then
+ * added to the report. Fields as in clconv_counts.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+typedef struct {
+    uint nonzero, zeroed, subnormal, saturated, nan, inf;
+} counts_t;
+
+/* Adds to a 64-bit count, two uints, low first. */
+static void counts_add(volatile __global uint *count, uint amount)
+{
+    if (amount == 0)
+        return;
+    uint old = atomic_add(count, amount);
+    if (old + amount < old)
+        atomic_inc(count + 1);
 }
 
-static float round_x(float v) {
-    int bits = as_int(v) & 0x7fffffff;
-    /* Finite values are clipped at 65504. */
-    bits = select(min(bits, (int)(0x477fe000)), bits, bits >= 0x7f800000);
-    float a = as_float(bits);
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
-    float m = as_float(power + 0x06800000);
-    a = (a + m) - m;
-    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
+/* No report, no work. */
+static void counts_flush(volatile __global uint *counts, counts_t *tally)
+{
+    if (!counts)
+        return;
+    counts_add(counts, tally->nonzero);
+    counts_add(counts + 2, tally->zeroed);
+    counts_add(counts + 4, tally->subnormal);
+    counts_add(counts + 6, tally->saturated);
+    counts_add(counts + 8, tally->nan);
+    counts_add(counts + 10, tally->inf);
 }
 
-static float load_x(__global const float *p, long i) {
-    return round_x(p[i]);
+/* Classes of an element as five-bit fields, so that one sum over a vector of
+ * up to 16 elements counts all six: nonzero, zeroed, subnormal, saturated,
+ * nan, inf from the lowest. */
+static void counts_take(counts_t *tally, int classes)
+{
+    tally->nonzero += classes & 31;
+    tally->zeroed += classes >> 5 & 31;
+    tally->subnormal += classes >> 10 & 31;
+    tally->saturated += classes >> 15 & 31;
+    tally->nan += classes >> 20 & 31;
+    tally->inf += classes >> 25 & 31;
+}
+
+/*
+ * Sums over the elements of a vector, pairwise, in a fixed order.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+static int isum(int v)
+{
+    return v;
+}
+
+static int isum4(int4 v)
+{
+    int2 two = v.lo + v.hi;
+    return two.lo + two.hi;
+}
+
+static int isum16(int16 v)
+{
+    int8 eight = v.lo + v.hi;
+    return isum4(eight.lo + eight.hi);
+}
+
+static float fsum(float v)
+{
+    return v;
+}
+
+static float fsum4(float4 v)
+{
+    float2 two = v.lo + v.hi;
+    return two.lo + two.hi;
+}
+
+static float fsum16(float16 v)
+{
+    float8 eight = v.lo + v.hi;
+    return fsum4(eight.lo + eight.hi);
+}
+
+typedef struct {
+    int16 nonzero, zeroed, subnormal, saturated, nan, inf;
+} seen16_t;
+
+static void fold16(counts_t *tally, const seen16_t *seen) {
+    tally->nonzero += (uint)isum16(seen->nonzero);
+    tally->zeroed += (uint)isum16(seen->zeroed);
+    tally->subnormal += (uint)isum16(seen->subnormal);
+    tally->saturated += (uint)isum16(seen->saturated);
+    tally->nan += (uint)isum16(seen->nan);
+    tally->inf += (uint)isum16(seen->inf);
+}
+
+static void see_x16(seen16_t *seen, float16 before) {
+    const int16 b = as_int16(before) & 0x7fffffff;
+    seen->nonzero -= b != 0;
+    const int16 other = (b != 0) & ((b < 0x387fe000) | (b > 0x477fe000));
+    const long2 marks = as_long2(convert_char16(other));
+    if (!(marks.x | marks.y))
+        return;
+    seen->zeroed -= (b != 0) & (b <= 0x33000000);
+    seen->subnormal -= (b > 0x33000000) & (b < 0x387fe000);
+    seen->saturated -= (b > 0x477fe000) & (b < 0x7f800000);
+    const int16 is_nan = b > 0x7f800000;
+    seen->nan -= is_nan;
+    seen->nonzero += is_nan;
+    seen->inf -= b == 0x7f800000;
 }
 
 static void zero_x(__global float *to, long count) {
@@ -259,28 +361,54 @@ static void zero_x(__global float *to, long count) {
         to[i] = 0.0f;
 }
 
-static long copy_x_tail(__global const float *x, long i, long total, __global float *to, long columns, long j, long room) {
+static float16 read_x_part(__global const float *x, long i, int count) {
+    float part[16] = {0.0f};
+    for (int j = 0; j < count; ++j)
+        part[j] = read_x(x, i + j);
+    return vload16(0, part);
+}
+
+static void count_x(__global const float *x, long i, long end, seen16_t *seen) {
+    for (; i + 16 <= end; i += 16)
+        see_x16(seen, read_x16(x, i));
+    if (i < end)
+        see_x16(seen, read_x_part(x, i, end - i));
+}
+
+static float16 take_x16(float16 v, int counting, seen16_t *seen) {
+    if (counting)
+        see_x16(seen, v);
+    return round_x16(v);
+}
+
+static long copy_x_tail(__global const float *x, long i, long total, __global float *to, long columns, long j, long room, int counting, seen16_t *seen) {
     const int16 lane = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const int count = columns - j;
     if (room - j >= 16 && i + j + 16 <= total) {
-        vstore16(select((float16)(0.0f), load_x16(x, i + j), lane < count), 0, to + j);
+        const float16 v = select((float16)(0.0f), read_x16(x, i + j), lane < count);
+        vstore16(take_x16(v, counting, seen), 0, to + j);
         return j + 16;
     }
     if (columns >= 16) {
-        vstore16(load_x16(x, i + columns - 16), 0, to + columns - 16);
+        const float16 v = read_x16(x, i + columns - 16);
+        if (counting)
+            see_x16(seen, select((float16)(0.0f), v, lane >= 16 - count));
+        vstore16(round_x16(v), 0, to + columns - 16);
         return columns;
     }
-    for (; j < columns; ++j)
-        to[j] = load_x(x, i + j);
+    float part[16];
+    vstore16(take_x16(read_x_part(x, i + j, count), counting, seen), 0, part);
+    for (int k = 0; k < count; ++k)
+        to[j + k] = part[k];
     return columns;
 }
 
-static void pack_x_row(__global const float *x, long i, long total, __global float *to, long columns, long length, long room) {
+static void pack_x_row(__global const float *x, long i, long total, __global float *to, long columns, long length, long room, int counting, seen16_t *seen) {
     long done = 0;
     for (; done + 16 <= columns; done += 16)
-        vstore16(load_x16(x, i + done), 0, to + done);
+        vstore16(take_x16(read_x16(x, i + done), counting, seen), 0, to + done);
     if (done < columns)
-        done = copy_x_tail(x, i, total, to, columns, done, room);
+        done = copy_x_tail(x, i, total, to, columns, done, room, counting, seen);
     zero_x(to + done, length - done);
 }
 
@@ -289,13 +417,19 @@ void bwd_weight_panel_pack_x(
     __global const float *x, long x_offset,
     __global float *scratch, long scratch_offset,
     int batch,
+    __global uint *x_counts, long x_counts_offset,
     shape_t shape) {
     x += x_offset;
     scratch += scratch_offset;
+    if (x_counts)
+        x_counts += x_counts_offset;
+    const int counting = x_counts != 0;
+    seen16_t seen = { 0 };
     const long part = get_group_id(0) % shape.x_parts;
     const long plane = get_group_id(0) / shape.x_parts;
     const long first = shape.x_panel_rows * part / shape.x_parts;
     const long end = shape.x_panel_rows * (part + 1) / shape.x_parts;
+    const long start = plane * shape.x_plane;
     const long total = batch * shape.x_planes * shape.x_plane;
     __global float *to = scratch + shape.x_offset + plane / shape.x_planes * shape.x_image_stride + plane % shape.x_planes * shape.x_channel_stride + first * shape.x_pitch;
     zero_x(to, shape.x_left);
@@ -307,9 +441,19 @@ void bwd_weight_panel_pack_x(
         if (row < 0 || row >= shape.x_rows)
             zero_x(to, length);
         else
-            pack_x_row(x, plane * shape.x_plane + row * shape.x_columns, total, to, shape.x_columns, length, room);
+            pack_x_row(x, start + row * shape.x_columns, total, to, shape.x_columns, length, room, counting, &seen);
+        if (counting) {
+            const long skipped = max(row + 1, 0L) * shape.x_columns;
+            const long next = i + 1 < shape.x_panel_rows ? min(row + shape.x_skip, shape.x_rows) * shape.x_columns : shape.x_plane;
+            count_x(x, start + skipped, start + next, &seen);
+        }
         to += shape.x_pitch;
         room -= shape.x_pitch;
+    }
+    if (counting) {
+        counts_t tally = { 0 };
+        fold16(&tally, &seen);
+        counts_flush(x_counts, &tally);
     }
 }
 
@@ -392,52 +536,6 @@ static float round_dw(float v) {
     float m = as_float(power + 0x06800000);
     a = (a + m) - m;
     return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
-}
-
-/*
- * What rounding did to elements of one tensor: a work-item's own sums, then
- * added to the report. Fields as in clconv_counts.
- *
- * SPDX-License-Identifier: Apache-2.0
- */
-typedef struct {
-    uint nonzero, zeroed, subnormal, saturated, nan, inf;
-} counts_t;
-
-/* Adds to a 64-bit count, two uints, low first. */
-static void counts_add(volatile __global uint *count, uint amount)
-{
-    if (amount == 0)
-        return;
-    uint old = atomic_add(count, amount);
-    if (old + amount < old)
-        atomic_inc(count + 1);
-}
-
-/* No report, no work. */
-static void counts_flush(volatile __global uint *counts, counts_t *tally)
-{
-    if (!counts)
-        return;
-    counts_add(counts, tally->nonzero);
-    counts_add(counts + 2, tally->zeroed);
-    counts_add(counts + 4, tally->subnormal);
-    counts_add(counts + 6, tally->saturated);
-    counts_add(counts + 8, tally->nan);
-    counts_add(counts + 10, tally->inf);
-}
-
-/* Classes of an element as five-bit fields, so that one sum over a vector of
- * up to 16 elements counts all six: nonzero, zeroed, subnormal, saturated,
- * nan, inf from the lowest. */
-static void counts_take(counts_t *tally, int classes)
-{
-    tally->nonzero += classes & 31;
-    tally->zeroed += classes >> 5 & 31;
-    tally->subnormal += classes >> 10 & 31;
-    tally->saturated += classes >> 15 & 31;
-    tally->nan += classes >> 20 & 31;
-    tally->inf += classes >> 25 & 31;
 }
 
 static void count_dw(counts_t *tally, float before, float after) {

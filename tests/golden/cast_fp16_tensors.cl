@@ -148,21 +148,19 @@ static float read_x(__global const half *p, long i) {
     return vload_half(i, p);
 }
 
-static void see_x(seen_t *seen, float before, float after) {
-    int b = as_int(before) & 0x7fffffff;
-    int a = as_int(after) & 0x7fffffff;
-    int is_nan = b > 0x7f800000;
-    int is_inf = b == 0x7f800000;
-    int nonzero = (b > 0) & (b <= 0x7f800000);
-    int zeroed = nonzero & (a == 0);
-    int subnormal = (a > 0) & (a < 0x38800000);
-    int saturated = (b > 0x477fe000) & (b < 0x7f800000);
-    seen->nonzero += nonzero;
-    seen->zeroed += zeroed;
-    seen->subnormal += subnormal;
-    seen->saturated += saturated;
+static void see_x(seen_t *seen, float before) {
+    const int b = as_int(before) & 0x7fffffff;
+    seen->nonzero += b != 0;
+    const int other = (b != 0) & ((b < 0x387fe000) | (b > 0x477fe000));
+    if (!other)
+        return;
+    seen->zeroed += (b != 0) & (b <= 0x33000000);
+    seen->subnormal += (b > 0x33000000) & (b < 0x387fe000);
+    seen->saturated += (b > 0x477fe000) & (b < 0x7f800000);
+    const int is_nan = b > 0x7f800000;
     seen->nan += is_nan;
-    seen->inf += is_inf;
+    seen->nonzero -= is_nan;
+    seen->inf += b == 0x7f800000;
 }
 
 static float cast_x(__global const half *in, long i,
@@ -170,7 +168,7 @@ static float cast_x(__global const half *in, long i,
     float before = read_x(in, i);
     float after = before;
     if (counting)
-        see_x(seen, before, after);
+        see_x(seen, before);
     return before;
 }
 
@@ -178,21 +176,20 @@ static float16 read_x16(__global const half *p, long i) {
     return vload_half16(0, p + i);
 }
 
-static void see_x16(seen16_t *seen, float16 before, float16 after) {
-    int16 b = as_int16(before) & 0x7fffffff;
-    int16 a = as_int16(after) & 0x7fffffff;
-    int16 is_nan = b > 0x7f800000;
-    int16 is_inf = b == 0x7f800000;
-    int16 nonzero = (b > 0) & (b <= 0x7f800000);
-    int16 zeroed = nonzero & (a == 0);
-    int16 subnormal = (a > 0) & (a < 0x38800000);
-    int16 saturated = (b > 0x477fe000) & (b < 0x7f800000);
-    seen->nonzero -= nonzero;
-    seen->zeroed -= zeroed;
-    seen->subnormal -= subnormal;
-    seen->saturated -= saturated;
+static void see_x16(seen16_t *seen, float16 before) {
+    const int16 b = as_int16(before) & 0x7fffffff;
+    seen->nonzero -= b != 0;
+    const int16 other = (b != 0) & ((b < 0x387fe000) | (b > 0x477fe000));
+    const long2 marks = as_long2(convert_char16(other));
+    if (!(marks.x | marks.y))
+        return;
+    seen->zeroed -= (b != 0) & (b <= 0x33000000);
+    seen->subnormal -= (b > 0x33000000) & (b < 0x387fe000);
+    seen->saturated -= (b > 0x477fe000) & (b < 0x7f800000);
+    const int16 is_nan = b > 0x7f800000;
     seen->nan -= is_nan;
-    seen->inf -= is_inf;
+    seen->nonzero += is_nan;
+    seen->inf -= b == 0x7f800000;
 }
 
 static float16 cast_x16(__global const half *in, long i,
@@ -200,7 +197,7 @@ static float16 cast_x16(__global const half *in, long i,
     float16 before = read_x16(in, i);
     float16 after = before;
     if (counting)
-        see_x16(seen, before, after);
+        see_x16(seen, before);
     return before;
 }
 
@@ -243,21 +240,19 @@ static float read_dy(__global const half *p, long i) {
     return vload_half(i, p);
 }
 
-static void see_dy(seen_t *seen, float before, float after) {
-    int b = as_int(before) & 0x7fffffff;
-    int a = as_int(after) & 0x7fffffff;
-    int is_nan = b > 0x7f800000;
-    int is_inf = b == 0x7f800000;
-    int nonzero = (b > 0) & (b <= 0x7f800000);
-    int zeroed = nonzero & (a == 0);
-    int subnormal = (a > 0) & (a < 0x38800000);
-    int saturated = (b > 0x477fe000) & (b < 0x7f800000);
-    seen->nonzero += nonzero;
-    seen->zeroed += zeroed;
-    seen->subnormal += subnormal;
-    seen->saturated += saturated;
+static void see_dy(seen_t *seen, float before) {
+    const int b = as_int(before) & 0x7fffffff;
+    seen->nonzero += b != 0;
+    const int other = (b != 0) & ((b < 0x387fe000) | (b > 0x477fe000));
+    if (!other)
+        return;
+    seen->zeroed += (b != 0) & (b <= 0x33000000);
+    seen->subnormal += (b > 0x33000000) & (b < 0x387fe000);
+    seen->saturated += (b > 0x477fe000) & (b < 0x7f800000);
+    const int is_nan = b > 0x7f800000;
     seen->nan += is_nan;
-    seen->inf += is_inf;
+    seen->nonzero -= is_nan;
+    seen->inf += b == 0x7f800000;
 }
 
 static float cast_dy(__global const half *in, long i,
@@ -265,7 +260,7 @@ static float cast_dy(__global const half *in, long i,
     float before = read_dy(in, i);
     float after = before;
     if (counting)
-        see_dy(seen, before, after);
+        see_dy(seen, before);
     return before;
 }
 
@@ -273,21 +268,20 @@ static float16 read_dy16(__global const half *p, long i) {
     return vload_half16(0, p + i);
 }
 
-static void see_dy16(seen16_t *seen, float16 before, float16 after) {
-    int16 b = as_int16(before) & 0x7fffffff;
-    int16 a = as_int16(after) & 0x7fffffff;
-    int16 is_nan = b > 0x7f800000;
-    int16 is_inf = b == 0x7f800000;
-    int16 nonzero = (b > 0) & (b <= 0x7f800000);
-    int16 zeroed = nonzero & (a == 0);
-    int16 subnormal = (a > 0) & (a < 0x38800000);
-    int16 saturated = (b > 0x477fe000) & (b < 0x7f800000);
-    seen->nonzero -= nonzero;
-    seen->zeroed -= zeroed;
-    seen->subnormal -= subnormal;
-    seen->saturated -= saturated;
+static void see_dy16(seen16_t *seen, float16 before) {
+    const int16 b = as_int16(before) & 0x7fffffff;
+    seen->nonzero -= b != 0;
+    const int16 other = (b != 0) & ((b < 0x387fe000) | (b > 0x477fe000));
+    const long2 marks = as_long2(convert_char16(other));
+    if (!(marks.x | marks.y))
+        return;
+    seen->zeroed -= (b != 0) & (b <= 0x33000000);
+    seen->subnormal -= (b > 0x33000000) & (b < 0x387fe000);
+    seen->saturated -= (b > 0x477fe000) & (b < 0x7f800000);
+    const int16 is_nan = b > 0x7f800000;
     seen->nan -= is_nan;
-    seen->inf -= is_inf;
+    seen->nonzero += is_nan;
+    seen->inf -= b == 0x7f800000;
 }
 
 static float16 cast_dy16(__global const half *in, long i,
@@ -295,7 +289,7 @@ static float16 cast_dy16(__global const half *in, long i,
     float16 before = read_dy16(in, i);
     float16 after = before;
     if (counting)
-        see_dy16(seen, before, after);
+        see_dy16(seen, before);
     return before;
 }
 

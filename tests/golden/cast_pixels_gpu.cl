@@ -159,21 +159,19 @@ static float round_x(float v) {
     return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
 }
 
-static void see_x(seen_t *seen, float before, float after) {
-    int b = as_int(before) & 0x7fffffff;
-    int a = as_int(after) & 0x7fffffff;
-    int is_nan = b > 0x7f800000;
-    int is_inf = b == 0x7f800000;
-    int nonzero = (b > 0) & (b <= 0x7f800000);
-    int zeroed = nonzero & (a == 0);
-    int subnormal = (a > 0) & (a < 0x38800000);
-    int saturated = (b > 0x477fe000) & (b < 0x7f800000);
-    seen->nonzero += nonzero;
-    seen->zeroed += zeroed;
-    seen->subnormal += subnormal;
-    seen->saturated += saturated;
+static void see_x(seen_t *seen, float before) {
+    const int b = as_int(before) & 0x7fffffff;
+    seen->nonzero += b != 0;
+    const int other = (b != 0) & ((b < 0x387fe000) | (b > 0x477fe000));
+    if (!other)
+        return;
+    seen->zeroed += (b != 0) & (b <= 0x33000000);
+    seen->subnormal += (b > 0x33000000) & (b < 0x387fe000);
+    seen->saturated += (b > 0x477fe000) & (b < 0x7f800000);
+    const int is_nan = b > 0x7f800000;
     seen->nan += is_nan;
-    seen->inf += is_inf;
+    seen->nonzero -= is_nan;
+    seen->inf += b == 0x7f800000;
 }
 
 static float cast_x(__global const float *in, long i,
@@ -181,7 +179,7 @@ static float cast_x(__global const float *in, long i,
     float before = read_x(in, i);
     float after = round_x(before);
     if (counting)
-        see_x(seen, before, after);
+        see_x(seen, before);
     return before;
 }
 
@@ -200,21 +198,19 @@ static float4 round_x4(float4 v) {
     return as_float4(as_int4(a) | (as_int4(v) & (int)0x80000000));
 }
 
-static void see_x4(seen4_t *seen, float4 before, float4 after) {
-    int4 b = as_int4(before) & 0x7fffffff;
-    int4 a = as_int4(after) & 0x7fffffff;
-    int4 is_nan = b > 0x7f800000;
-    int4 is_inf = b == 0x7f800000;
-    int4 nonzero = (b > 0) & (b <= 0x7f800000);
-    int4 zeroed = nonzero & (a == 0);
-    int4 subnormal = (a > 0) & (a < 0x38800000);
-    int4 saturated = (b > 0x477fe000) & (b < 0x7f800000);
-    seen->nonzero -= nonzero;
-    seen->zeroed -= zeroed;
-    seen->subnormal -= subnormal;
-    seen->saturated -= saturated;
+static void see_x4(seen4_t *seen, float4 before) {
+    const int4 b = as_int4(before) & 0x7fffffff;
+    seen->nonzero -= b != 0;
+    const int4 other = (b != 0) & ((b < 0x387fe000) | (b > 0x477fe000));
+    if (!any(other))
+        return;
+    seen->zeroed -= (b != 0) & (b <= 0x33000000);
+    seen->subnormal -= (b > 0x33000000) & (b < 0x387fe000);
+    seen->saturated -= (b > 0x477fe000) & (b < 0x7f800000);
+    const int4 is_nan = b > 0x7f800000;
     seen->nan -= is_nan;
-    seen->inf -= is_inf;
+    seen->nonzero += is_nan;
+    seen->inf -= b == 0x7f800000;
 }
 
 static float4 cast_x4(__global const float *in, long i,
@@ -222,7 +218,7 @@ static float4 cast_x4(__global const float *in, long i,
     float4 before = read_x4(in, i);
     float4 after = round_x4(before);
     if (counting)
-        see_x4(seen, before, after);
+        see_x4(seen, before);
     return before;
 }
 
@@ -276,21 +272,19 @@ static float round_dy(float v) {
     return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
 }
 
-static void see_dy(seen_t *seen, float before, float after) {
-    int b = as_int(before) & 0x7fffffff;
-    int a = as_int(after) & 0x7fffffff;
-    int is_nan = b > 0x7f800000;
-    int is_inf = b == 0x7f800000;
-    int nonzero = (b > 0) & (b <= 0x7f800000);
-    int zeroed = nonzero & (a == 0);
-    int subnormal = (a > 0) & (a < 0x38800000);
-    int saturated = (b > 0x427fe000) & (b < 0x7f800000);
-    seen->nonzero += nonzero;
-    seen->zeroed += zeroed;
-    seen->subnormal += subnormal;
-    seen->saturated += saturated;
+static void see_dy(seen_t *seen, float before) {
+    const int b = as_int(before) & 0x7fffffff;
+    seen->nonzero += b != 0;
+    const int other = (b != 0) & ((b < 0x337fe000) | (b > 0x427fe000));
+    if (!other)
+        return;
+    seen->zeroed += (b != 0) & (b <= 0x2e000000);
+    seen->subnormal += (b > 0x2e000000) & (b < 0x337fe000);
+    seen->saturated += (b > 0x427fe000) & (b < 0x7f800000);
+    const int is_nan = b > 0x7f800000;
     seen->nan += is_nan;
-    seen->inf += is_inf;
+    seen->nonzero -= is_nan;
+    seen->inf += b == 0x7f800000;
 }
 
 static float cast_dy(__global const float *in, long i,
@@ -298,7 +292,7 @@ static float cast_dy(__global const float *in, long i,
     float before = read_dy(in, i);
     float after = round_dy(before);
     if (counting)
-        see_dy(seen, before, after);
+        see_dy(seen, before);
     return before;
 }
 
@@ -317,21 +311,19 @@ static float4 round_dy4(float4 v) {
     return as_float4(as_int4(a) | (as_int4(v) & (int)0x80000000));
 }
 
-static void see_dy4(seen4_t *seen, float4 before, float4 after) {
-    int4 b = as_int4(before) & 0x7fffffff;
-    int4 a = as_int4(after) & 0x7fffffff;
-    int4 is_nan = b > 0x7f800000;
-    int4 is_inf = b == 0x7f800000;
-    int4 nonzero = (b > 0) & (b <= 0x7f800000);
-    int4 zeroed = nonzero & (a == 0);
-    int4 subnormal = (a > 0) & (a < 0x38800000);
-    int4 saturated = (b > 0x427fe000) & (b < 0x7f800000);
-    seen->nonzero -= nonzero;
-    seen->zeroed -= zeroed;
-    seen->subnormal -= subnormal;
-    seen->saturated -= saturated;
+static void see_dy4(seen4_t *seen, float4 before) {
+    const int4 b = as_int4(before) & 0x7fffffff;
+    seen->nonzero -= b != 0;
+    const int4 other = (b != 0) & ((b < 0x337fe000) | (b > 0x427fe000));
+    if (!any(other))
+        return;
+    seen->zeroed -= (b != 0) & (b <= 0x2e000000);
+    seen->subnormal -= (b > 0x2e000000) & (b < 0x337fe000);
+    seen->saturated -= (b > 0x427fe000) & (b < 0x7f800000);
+    const int4 is_nan = b > 0x7f800000;
     seen->nan -= is_nan;
-    seen->inf -= is_inf;
+    seen->nonzero += is_nan;
+    seen->inf -= b == 0x7f800000;
 }
 
 static float4 cast_dy4(__global const float *in, long i,
@@ -339,7 +331,7 @@ static float4 cast_dy4(__global const float *in, long i,
     float4 before = read_dy4(in, i);
     float4 after = round_dy4(before);
     if (counting)
-        see_dy4(seen, before, after);
+        see_dy4(seen, before);
     return before;
 }
 

@@ -160,21 +160,19 @@ static float round_x(float v) {
     return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
 }
 
-static void see_x(seen_t *seen, float before, float after) {
-    int b = as_int(before) & 0x7fffffff;
-    int a = as_int(after) & 0x7fffffff;
-    int is_nan = b > 0x7f800000;
-    int is_inf = b == 0x7f800000;
-    int nonzero = (b > 0) & (b <= 0x7f800000);
-    int zeroed = nonzero & (a == 0);
-    int subnormal = (a > 0) & (a < 0x38800000);
-    int saturated = (b > 0x477fe000) & (b < 0x7f800000);
-    seen->nonzero += nonzero;
-    seen->zeroed += zeroed;
-    seen->subnormal += subnormal;
-    seen->saturated += saturated;
+static void see_x(seen_t *seen, float before) {
+    const int b = as_int(before) & 0x7fffffff;
+    seen->nonzero += b != 0;
+    const int other = (b != 0) & ((b < 0x387fe000) | (b > 0x477fe000));
+    if (!other)
+        return;
+    seen->zeroed += (b != 0) & (b <= 0x33000000);
+    seen->subnormal += (b > 0x33000000) & (b < 0x387fe000);
+    seen->saturated += (b > 0x477fe000) & (b < 0x7f800000);
+    const int is_nan = b > 0x7f800000;
     seen->nan += is_nan;
-    seen->inf += is_inf;
+    seen->nonzero -= is_nan;
+    seen->inf += b == 0x7f800000;
 }
 
 static float cast_x(__global const float *in, long i,
@@ -182,7 +180,7 @@ static float cast_x(__global const float *in, long i,
     float before = read_x(in, i);
     float after = round_x(before);
     if (counting)
-        see_x(seen, before, after);
+        see_x(seen, before);
     return before;
 }
 
@@ -202,21 +200,20 @@ static float16 round_x16(float16 v) {
     return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
 }
 
-static void see_x16(seen16_t *seen, float16 before, float16 after) {
-    int16 b = as_int16(before) & 0x7fffffff;
-    int16 a = as_int16(after) & 0x7fffffff;
-    int16 is_nan = b > 0x7f800000;
-    int16 is_inf = b == 0x7f800000;
-    int16 nonzero = (b > 0) & (b <= 0x7f800000);
-    int16 zeroed = nonzero & (a == 0);
-    int16 subnormal = (a > 0) & (a < 0x38800000);
-    int16 saturated = (b > 0x477fe000) & (b < 0x7f800000);
-    seen->nonzero -= nonzero;
-    seen->zeroed -= zeroed;
-    seen->subnormal -= subnormal;
-    seen->saturated -= saturated;
+static void see_x16(seen16_t *seen, float16 before) {
+    const int16 b = as_int16(before) & 0x7fffffff;
+    seen->nonzero -= b != 0;
+    const int16 other = (b != 0) & ((b < 0x387fe000) | (b > 0x477fe000));
+    const long2 marks = as_long2(convert_char16(other));
+    if (!(marks.x | marks.y))
+        return;
+    seen->zeroed -= (b != 0) & (b <= 0x33000000);
+    seen->subnormal -= (b > 0x33000000) & (b < 0x387fe000);
+    seen->saturated -= (b > 0x477fe000) & (b < 0x7f800000);
+    const int16 is_nan = b > 0x7f800000;
     seen->nan -= is_nan;
-    seen->inf -= is_inf;
+    seen->nonzero += is_nan;
+    seen->inf -= b == 0x7f800000;
 }
 
 static float16 cast_x16(__global const float *in, long i,
@@ -224,7 +221,7 @@ static float16 cast_x16(__global const float *in, long i,
     float16 before = read_x16(in, i);
     float16 after = round_x16(before);
     if (counting)
-        see_x16(seen, before, after);
+        see_x16(seen, before);
     return before;
 }
 
@@ -279,21 +276,19 @@ static float round_dy(float v) {
     return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
 }
 
-static void see_dy(seen_t *seen, float before, float after) {
-    int b = as_int(before) & 0x7fffffff;
-    int a = as_int(after) & 0x7fffffff;
-    int is_nan = b > 0x7f800000;
-    int is_inf = b == 0x7f800000;
-    int nonzero = (b > 0) & (b <= 0x7f800000);
-    int zeroed = nonzero & (a == 0);
-    int subnormal = (a > 0) & (a < 0x38800000);
-    int saturated = (b > 0x427fe000) & (b < 0x7f800000);
-    seen->nonzero += nonzero;
-    seen->zeroed += zeroed;
-    seen->subnormal += subnormal;
-    seen->saturated += saturated;
+static void see_dy(seen_t *seen, float before) {
+    const int b = as_int(before) & 0x7fffffff;
+    seen->nonzero += b != 0;
+    const int other = (b != 0) & ((b < 0x337fe000) | (b > 0x427fe000));
+    if (!other)
+        return;
+    seen->zeroed += (b != 0) & (b <= 0x2e000000);
+    seen->subnormal += (b > 0x2e000000) & (b < 0x337fe000);
+    seen->saturated += (b > 0x427fe000) & (b < 0x7f800000);
+    const int is_nan = b > 0x7f800000;
     seen->nan += is_nan;
-    seen->inf += is_inf;
+    seen->nonzero -= is_nan;
+    seen->inf += b == 0x7f800000;
 }
 
 static float cast_dy(__global const float *in, long i,
@@ -301,7 +296,7 @@ static float cast_dy(__global const float *in, long i,
     float before = read_dy(in, i);
     float after = round_dy(before);
     if (counting)
-        see_dy(seen, before, after);
+        see_dy(seen, before);
     return before;
 }
 
@@ -321,21 +316,20 @@ static float16 round_dy16(float16 v) {
     return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
 }
 
-static void see_dy16(seen16_t *seen, float16 before, float16 after) {
-    int16 b = as_int16(before) & 0x7fffffff;
-    int16 a = as_int16(after) & 0x7fffffff;
-    int16 is_nan = b > 0x7f800000;
-    int16 is_inf = b == 0x7f800000;
-    int16 nonzero = (b > 0) & (b <= 0x7f800000);
-    int16 zeroed = nonzero & (a == 0);
-    int16 subnormal = (a > 0) & (a < 0x38800000);
-    int16 saturated = (b > 0x427fe000) & (b < 0x7f800000);
-    seen->nonzero -= nonzero;
-    seen->zeroed -= zeroed;
-    seen->subnormal -= subnormal;
-    seen->saturated -= saturated;
+static void see_dy16(seen16_t *seen, float16 before) {
+    const int16 b = as_int16(before) & 0x7fffffff;
+    seen->nonzero -= b != 0;
+    const int16 other = (b != 0) & ((b < 0x337fe000) | (b > 0x427fe000));
+    const long2 marks = as_long2(convert_char16(other));
+    if (!(marks.x | marks.y))
+        return;
+    seen->zeroed -= (b != 0) & (b <= 0x2e000000);
+    seen->subnormal -= (b > 0x2e000000) & (b < 0x337fe000);
+    seen->saturated -= (b > 0x427fe000) & (b < 0x7f800000);
+    const int16 is_nan = b > 0x7f800000;
     seen->nan -= is_nan;
-    seen->inf -= is_inf;
+    seen->nonzero += is_nan;
+    seen->inf -= b == 0x7f800000;
 }
 
 static float16 cast_dy16(__global const float *in, long i,
@@ -343,7 +337,7 @@ static float16 cast_dy16(__global const float *in, long i,
     float16 before = read_dy16(in, i);
     float16 after = round_dy16(before);
     if (counting)
-        see_dy16(seen, before, after);
+        see_dy16(seen, before);
     return before;
 }
 

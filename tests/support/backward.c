@@ -73,7 +73,7 @@ static bool open_device(run *r)
     clconv_context_options options;
     clconv_context_options_init(&options);
     options.emulate_unit = r->c->emulate;
-    if (host_open(NULL, HOST_IN_ORDER, &r->host) != HOST_OK)
+    if (host_open(getenv("CLCONV_DEVICE"), HOST_IN_ORDER, &r->host) != HOST_OK)
         return fail(r, "device", "cannot be opened");
     return check(r, "context",
                  clconv_context_create(r->host.context, r->host.device,

@@ -71,6 +71,7 @@ static unsigned granted(const clconv_task *t, unsigned wanted)
 static void each_task(use *u, void (*check)(use *u))
 {
     clconv_task *t = &u->task;
+    t->baked = clconv_kernel_bakes(u->kernel, u->values);
     if (u->kernel->role != CLCONV_ROLE_CAST) {
         t->copies = granted(t, u->kernel->wants_copies(t));
         check(u);
@@ -166,6 +167,7 @@ static void check_same_pass(const use *u, const clconv_pass *a,
     cr_assert_eq(a->local, b->local, WHERE "local", ON(u));
     cr_assert_eq(a->serves, b->serves, WHERE "serves", ON(u));
     cr_assert_eq(a->counts, b->counts, WHERE "counts", ON(u));
+    cr_assert_eq(a->unless, b->unless, WHERE "unless", ON(u));
     for (int i = 0; i < a->arg_count; ++i) {
         cr_assert_eq(a->args[i].kind, b->args[i].kind, WHERE "arg", ON(u));
         cr_assert_eq(a->args[i].tensor, b->args[i].tensor, WHERE "arg", ON(u));

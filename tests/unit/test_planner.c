@@ -58,6 +58,7 @@ static const char *kernel_of(const clconv_steps *steps, clconv_role role)
 }
 
 #define DENSE "n4c32h28w28k64r3s3p1"
+#define LARGE "n256c64h32w32k64r3s3p1"
 #define DEPTHWISE "n4c128h56w56k128r3s3p1g128"
 
 Test(planner, takes_the_cheapest_family_of_each_kind_of_device)
@@ -68,10 +69,10 @@ Test(planner, takes_the_cheapest_family_of_each_kind_of_device)
         {DENSE, "cpu", "bwd_data_tile", "bwd_weight_panel"},
         {DENSE "_fp32", "cpu", "bwd_data_tile", "bwd_weight_panel"},
         {DENSE "_nhwc", "cpu", "bwd_data_panel", "bwd_weight_panel"},
-        {DENSE, "gpu", "bwd_data_local", "bwd_weight_local"},
-        {DENSE, "sm_80", "bwd_data_mma", "bwd_weight_mma"},
-        {DENSE "_nhwc", "sm_90", "bwd_data_mma", "bwd_weight_mma"},
-        {DENSE "_fp32", "sm_80", "bwd_data_local", "bwd_weight_local"},
+        {LARGE, "gpu", "bwd_data_local", "bwd_weight_local"},
+        {LARGE, "sm_80", "bwd_data_local", "bwd_weight_local"},
+        {LARGE "_nhwc", "sm_90", "bwd_data_local", "bwd_weight_local"},
+        {LARGE "_fp32", "sm_80", "bwd_data_local", "bwd_weight_local"},
         {DEPTHWISE, "cpu", "bwd_data_depthwise", "bwd_weight_depthwise"},
         {DEPTHWISE "_nhwc", "cpu", "bwd_data_depthwise", "bwd_weight_depthwise"},
         {DEPTHWISE, "gpu", "bwd_data_depthwise_gpu", "bwd_weight_depthwise_gpu"},
@@ -131,6 +132,22 @@ Test(planner, copies_an_operand_only_if_it_is_cast_and_wanted)
     cr_assert_eq(copies_of(&steps), 0);
     steps = chosen(DENSE, "gpu", fused);
     cr_assert_eq(copies_of(&steps), 0);
+}
+
+/* The kernel that packs X counts it, unless the cast reads it for a copy. */
+Test(planner, counts_an_operand_in_one_place)
+{
+    clconv_steps steps = chosen(DENSE, "cpu", "bwd_weight_panel:cast=fused");
+    const clconv_step *weight = step_of(&steps, CLCONV_ROLE_BWD_WEIGHT);
+    const clconv_step *cast = step_of(&steps, CLCONV_ROLE_CAST);
+    cr_assert_eq(weight->counts, CLCONV_BIT(CLCONV_X));
+    cr_assert(cast->counts & CLCONV_BIT(CLCONV_X));
+
+    steps = chosen(DENSE, "cpu", "bwd_weight_panel:cast=separate");
+    weight = step_of(&steps, CLCONV_ROLE_BWD_WEIGHT);
+    cast = step_of(&steps, CLCONV_ROLE_CAST);
+    cr_assert_eq(weight->counts, 0);
+    cr_assert_not(cast->counts & CLCONV_BIT(CLCONV_X));
 }
 
 /* Every copy that is read is written by a cast of that tensor before. */

@@ -1,0 +1,451 @@
+/* Step 2: bwd_data_local */
+
+typedef struct {
+    long dy_image;
+    long dy_channel;
+    long dy_row;
+    long dy_column;
+    long x_image;
+    long x_channel;
+    long x_row;
+    long x_column;
+    long w_image;
+    long w_channel;
+    long w_row;
+    long w_column;
+    int n;
+    int c;
+    int h;
+    int w;
+    int k;
+    int r;
+    int s;
+    int p;
+    int q;
+    int stride_h;
+    int stride_w;
+    int pad_top;
+    int pad_left;
+    int dilation_h;
+    int dilation_w;
+    int groups;
+    int group_c;
+    int group_k;
+} sizes_t;
+
+/*
+ * The first filter tap from r on that a stride lets meet the input at
+ * position x (counted from the padding's edge): x - r * dilation must be a
+ * multiple of the stride. taps if there is none.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+int tap_from(int r, int x, int dilation, int stride, int taps)
+{
+    while (r < taps && (x - r * dilation) % stride != 0)
+        ++r;
+    return r;
+}
+
+/*
+ * Where a row or a term of an implicit matrix product lies in a tensor: an
+ * index (x, y: low and high half) and the row (z) and column (w) that the
+ * tensor bounds. The element of a row and a term is at the sum of both spots,
+ * if that is inside. A vector, not a struct: one load from local memory.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+typedef int4 spot_t;
+
+/* What does not exist gets a row that no other spot brings back inside. */
+spot_t spot(int exists, long at, int y, int x)
+{
+    return (spot_t)(as_int2(at), exists ? y : -0x40000000, x);
+}
+
+int spot_inside(spot_t row, spot_t term, int limit_y, int limit_x)
+{
+    int y = row.z + term.z;
+    int x = row.w + term.w;
+    return y >= 0 && y < limit_y && x >= 0 && x < limit_x;
+}
+
+long spot_index(spot_t row, spot_t term)
+{
+    return as_long(row.xy) + as_long(term.xy);
+}
+
+/* Do count spots, first to last, lie side by side in memory and in one row of
+ * the tensor? Their columns are then reach apart. */
+int spots_join(spot_t first, spot_t last, int count, int reach)
+{
+    return as_long(last.xy) - as_long(first.xy) == count - 1 &&
+           last.z == first.z && last.w - first.w == reach;
+}
+
+/* One work-group's tile of dX. */
+typedef struct {
+    int group;
+    int pixel0, c0; /* of the tile */
+    int h0, w0; /* of the phase: h = h0 + stride_h * line */
+    int lines, columns; /* of the phase in an image */
+    int r0, s0, r_step, s_step; /* taps that the phase meets */
+    int taps_s, taps; /* of them in a filter row, in all */
+    int begin, end; /* terms */
+} block_t;
+
+__attribute__((always_inline))
+void block_taps(block_t *b, const sizes_t *s) {
+    int y = b->h0 + s->pad_top;
+    int x = b->w0 + s->pad_left;
+    b->r0 = tap_from(0, y, s->dilation_h, s->stride_h, s->r);
+    b->s0 = tap_from(0, x, s->dilation_w, s->stride_w, s->s);
+    b->r_step = tap_from(b->r0 + 1, y, s->dilation_h, s->stride_h, s->r) - b->r0;
+    b->s_step = tap_from(b->s0 + 1, x, s->dilation_w, s->stride_w, s->s) - b->s0;
+    int taps_r = (s->r - b->r0 + b->r_step - 1) / b->r_step;
+    b->taps_s = (s->s - b->s0 + b->s_step - 1) / b->s_step;
+    b->taps = taps_r * b->taps_s;
+    b->begin = 0;
+    b->end = b->taps * s->group_k;
+}
+
+__attribute__((always_inline))
+void block_place(block_t *b, const sizes_t *s, int number) {
+    b->lines = (s->h - 1) / s->stride_h + 1;
+    b->columns = (s->w - 1) / s->stride_w + 1;
+    int pixel_tiles = (s->n * b->lines * b->columns + 64 - 1) / 64;
+    int c_tiles = (s->group_c + 16 - 1) / 16;
+    b->c0 = number % c_tiles * 16;
+    number /= c_tiles;
+    b->pixel0 = number % pixel_tiles * 64;
+    number /= pixel_tiles;
+    b->group = number % s->groups;
+    number /= s->groups;
+    int phases_w = min(s->stride_w, s->w);
+    b->w0 = number % phases_w;
+    b->h0 = number / phases_w;
+    block_taps(b, s);
+}
+
+__attribute__((always_inline))
+int3 pixel_at(const block_t *b, const sizes_t *s, int row) {
+    int pixel = b->pixel0 + row;
+    int column = pixel % b->columns;
+    pixel /= b->columns;
+    int line = pixel % b->lines;
+    int image = pixel / b->lines;
+    int inside = image < s->n && b->h0 + line * s->stride_h < s->h &&
+                 b->w0 + column * s->stride_w < s->w;
+    return (int3)(inside ? image : -1, line, column);
+}
+
+__attribute__((always_inline))
+spot_t dy_row(const block_t *b, const sizes_t *s, int row) {
+    int3 pixel = pixel_at(b, s, row);
+    long at = pixel.x * s->dy_image + pixel.y * s->dy_row + pixel.z * s->dy_column;
+    at += b->group * s->group_k * s->dy_channel;
+    return spot(pixel.x >= 0, at, pixel.y, pixel.z);
+}
+
+__attribute__((always_inline))
+int3 term_at(const block_t *b, const sizes_t *s, int k) {
+    int tap = k % b->taps;
+    int channel = k / b->taps;
+    int r = b->r0 + tap / b->taps_s * b->r_step;
+    int t = b->s0 + tap % b->taps_s * b->s_step;
+    return (int3)(channel, r, t);
+}
+
+__attribute__((always_inline))
+spot_t dy_term(const block_t *b, const sizes_t *s, int k) {
+    if (k >= b->end)
+        return spot(0, 0, 0, 0);
+    int3 term = term_at(b, s, k);
+    int y = (b->h0 + s->pad_top - term.y * s->dilation_h) / s->stride_h;
+    int x = (b->w0 + s->pad_left - term.z * s->dilation_w) / s->stride_w;
+    long at = term.x * s->dy_channel + y * s->dy_row + x * s->dy_column;
+    return spot(1, at, y, x);
+}
+
+__attribute__((always_inline))
+spot_t w_row(const block_t *b, const sizes_t *s, int row) {
+    int c = b->c0 + row;
+    long at = b->group * s->group_k * s->w_image + c * s->w_channel;
+    return spot(c < s->group_c, at, 0, 0);
+}
+
+__attribute__((always_inline))
+spot_t w_term(const block_t *b, const sizes_t *s, int k) {
+    if (k >= b->end)
+        return spot(0, 0, 0, 0);
+    int3 term = term_at(b, s, k);
+    long at = term.x * s->w_image + term.y * s->w_row + term.z * s->w_column;
+    return spot(1, at, 0, 0);
+}
+
+__attribute__((always_inline))
+long dx_row(const block_t *b, const sizes_t *s, int m) {
+    int3 pixel = pixel_at(b, s, m);
+    int h = b->h0 + pixel.y * s->stride_h;
+    int w = b->w0 + pixel.z * s->stride_w;
+    long at = pixel.x * s->x_image + h * s->x_row + w * s->x_column;
+    return pixel.x >= 0 ? at : -1;
+}
+
+__attribute__((always_inline))
+long dx_column(const block_t *b, const sizes_t *s, int n) {
+    int c = b->c0 + n;
+    long at = (b->group * s->group_c + c) * s->x_channel;
+    return c < s->group_c ? at : -1;
+}
+
+__attribute__((always_inline))
+static ushort pick_a(__global const ushort *p, spot_t r, spot_t t, const sizes_t *sizes) {
+    return spot_inside(r, t, sizes->p, sizes->q) ? p[spot_index(r, t)] : (ushort)0;
+}
+
+__attribute__((always_inline))
+static void fetch_a(ushort *next, __global const ushort *p,
+    const spot_t *own,
+    __local const spot_t *term, const sizes_t *sizes, int item) {
+    #pragma unroll
+    for (int i = 0; i < 16; ++i) {
+        int index = item + i * 64;
+        spot_t r = own[i % 1];
+        spot_t t = term[index / 64];
+        next[i] = pick_a(p, r, t, sizes);
+    }
+}
+
+static float widen_a(ushort bits) {
+    return vload_half(0, (const half *)&bits);
+}
+
+__attribute__((always_inline))
+static void put_a(__local float *tile, const ushort *next, int item) {
+    #pragma unroll
+    for (int i = 0; i < 16; ++i) {
+        int index = item + i * 64;
+        int row = index % 64 * 1;
+        int k = index / 64;
+        float value = widen_a(next[i]);
+        tile[k * 68 + row] = value;
+    }
+}
+
+__attribute__((always_inline))
+static ushort pick_b(__global const ushort *p, spot_t r, spot_t t, const sizes_t *sizes) {
+    return spot_inside(r, t, 1, 1) ? p[spot_index(r, t)] : (ushort)0;
+}
+
+__attribute__((always_inline))
+static void fetch_b(ushort *next, __global const ushort *p,
+    __local const spot_t *row,
+    __local const spot_t *term, const sizes_t *sizes, int item) {
+    int k = item % 16 * 1;
+    spot_t t = term[k];
+    #pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        int index = item + i * 64;
+        spot_t r = row[index / 16];
+        next[i] = pick_b(p, r, t, sizes);
+    }
+}
+
+static float widen_b(ushort bits) {
+    return vload_half(0, (const half *)&bits);
+}
+
+__attribute__((always_inline))
+static void put_b(__local float *tile, const ushort *next, int item) {
+    #pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        int index = item + i * 64;
+        int row = index / 16;
+        int k = index % 16 * 1;
+        float value = widen_b(next[i]);
+        tile[k * 20 + row] = value;
+    }
+}
+
+static float4 read_tile(__local const float *p) {
+    return *(__local const float4 *)p;
+}
+
+static void store_dx(__global float *p, long i,
+    float value, float beta) {
+    value *= 0x1p-10f;
+    if (beta != 0.0f) {
+        value += beta * p[i];
+    }
+    p[i] = value;
+}
+
+static void store_dx4(__global float *p, long i,
+    float4 value, float beta) {
+    value *= 0x1p-10f;
+    if (beta != 0.0f) {
+        value += beta * vload4(0, p + i);
+    }
+    vstore4(value, 0, p + i);
+}
+
+__kernel
+__attribute__((reqd_work_group_size(64, 1, 1)))
+void bwd_data_local(
+    __global const half *dy, long dy_offset,
+    __global const half *w, long w_offset,
+    __global float *dx, long dx_offset,
+    float beta,
+    int batch) {
+    dy += dy_offset;
+    w += w_offset;
+    dx += dx_offset;
+    const sizes_t sizes = {
+        .dy_image = 3136,
+        .dy_channel = 49,
+        .dy_row = 7,
+        .dy_column = 1,
+        .x_image = 3920,
+        .x_channel = 196,
+        .x_row = 14,
+        .x_column = 1,
+        .w_image = 180,
+        .w_channel = 9,
+        .w_row = 3,
+        .w_column = 1,
+        .n = batch,
+        .c = 20,
+        .h = 14,
+        .w = 14,
+        .k = 64,
+        .r = 3,
+        .s = 3,
+        .p = 7,
+        .q = 7,
+        .stride_h = 2,
+        .stride_w = 2,
+        .pad_top = 1,
+        .pad_left = 1,
+        .dilation_h = 1,
+        .dilation_w = 1,
+        .groups = 1,
+        .group_c = 20,
+        .group_k = 64,
+    };
+    block_t block;
+    block_place(&block, &sizes, (int)get_group_id(0));
+    int item = (int)get_local_id(0);
+    __local float tile_a[16 * 68] __attribute__((aligned(16)));
+    __local spot_t row_a[64], term_a[128];
+    ushort next_a[16];
+    for (int i = item; i < 64; i += 64)
+        row_a[i] = dy_row(&block, &sizes, i);
+    __local float tile_b[16 * 20] __attribute__((aligned(16)));
+    __local spot_t row_b[16], term_b[128];
+    ushort next_b[4];
+    for (int i = item; i < 16; i += 64)
+        row_b[i] = w_row(&block, &sizes, i);
+    for (int place = item; place < 128; place += 64) {
+        int k = block.begin + place;
+        term_a[place] = dy_term(&block, &sizes, k);
+        term_b[place] = w_term(&block, &sizes, k);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    spot_t own_a[1];
+    #pragma unroll
+    for (int i = 0; i < 1; ++i) {
+        int first = (item + i * 64) % 64 * 1;
+        own_a[i] = row_a[first];
+    }
+    int step = 0; /* the place of its terms */
+    fetch_a(next_a, (__global const ushort *)dy,
+        own_a, term_a + step, &sizes, item);
+    fetch_b(next_b, (__global const ushort *)w,
+        row_b, term_b + step, &sizes, item);
+    int chained = 0;
+    int first_m = item / 4 * 4;
+    int first_n = item % 4 * 4;
+    float4 sum[4][1];
+    float out[4 * 1 * 4];
+    #pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        #pragma unroll
+        for (int v = 0; v < 1; ++v) {
+            sum[i][v] = 0.0f;
+            vstore4(sum[i][v], i * 1 + v, out);
+        }
+    }
+    for (int k0 = block.begin; k0 < block.end; k0 += 16) {
+        put_a(tile_a, next_a, item);
+        put_b(tile_b, next_b, item);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (k0 > block.begin && step % 64 == 0 && item < 64) {
+            int place = (step + 64) % 128 + item;
+            int k = k0 + 64 + item;
+            term_a[place] = dy_term(&block, &sizes, k);
+            term_b[place] = w_term(&block, &sizes, k);
+        }
+        step = (step + 16) % 128;
+        if (k0 + 16 < block.end) {
+            fetch_a(next_a, (__global const ushort *)dy,
+                own_a, term_a + step, &sizes, item);
+            fetch_b(next_b, (__global const ushort *)w,
+                row_b, term_b + step, &sizes, item);
+        }
+        #pragma unroll 8
+        for (int k = 0; k < 16; ++k) {
+            float4 a0 = read_tile(tile_a + k * 68 + first_m + 0);
+            float4 b0 = read_tile(tile_b + k * 20 + first_n + 0);
+            sum[0][0] += b0.s0 * a0;
+            sum[1][0] += b0.s1 * a0;
+            sum[2][0] += b0.s2 * a0;
+            sum[3][0] += b0.s3 * a0;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if ((chained += 16) == 128) {
+            chained = 0;
+            #pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                #pragma unroll
+                for (int v = 0; v < 1; ++v) {
+                    float4 total = vload4(i * 1 + v, out) + sum[i][v];
+                    vstore4(total, i * 1 + v, out);
+                    sum[i][v] = 0.0f;
+                }
+            }
+        }
+    }
+    #pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        #pragma unroll
+        for (int v = 0; v < 1; ++v) {
+            float4 total = vload4(i * 1 + v, out) + sum[i][v];
+            vstore4(total, i * 1 + v, out);
+        }
+    }
+    long at_m[4];
+    for (int i = 0; i < 4; ++i)
+        at_m[i] = dx_row(&block, &sizes, first_m + i / 4 * 64 + i % 4);
+    long at_n[4];
+    for (int i = 0; i < 4; ++i)
+        at_n[i] = dx_column(&block, &sizes, first_n + i / 4 * 16 + i % 4);
+    #pragma unroll 1
+    for (int sums = 0; sums < 4 * 1; ++sums) {
+        long line = at_n[sums / 1];
+        const long *place = at_m + sums % 1 * 4;
+        if (line >= 0 && place[0] >= 0 && place[3] == place[0] + 3) {
+            float4 value = vload4(sums, out);
+            long i = line + place[0];
+            store_dx4(dx, i, value, beta);
+        } else {
+            for (int j = 0; j < 4; ++j) {
+                if (line >= 0 && place[j] >= 0) {
+                    float value = out[4 * sums + j];
+                    long i = line + place[j];
+                    store_dx(dx, i, value, beta);
+                }
+            }
+        }
+    }
+}
