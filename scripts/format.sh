@@ -28,5 +28,5 @@ esac
 cd "$(dirname "$0")/.."
 # Word splitting of the mode is meant.
 # shellcheck disable=SC2086
-find examples include kernelgen src tests tools -name '*.[ch]' -type f \
+find bench examples include kernelgen src tests tools -name '*.[ch]' -type f \
     -exec "$tool" $mode {} +
