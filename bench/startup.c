@@ -216,7 +216,8 @@ static void print_head(const bench_options *o, const char *device)
     printf("problem %s\n", o->problems.items[0].name);
     if (o->plan)
         printf("plan    %s (in the row of the default plan)\n", o->plan);
-    printf("\nms from clCreateContext() to the first result, medians of %lld "
+    printf("\nms from after clCreateContext() to the first result, medians of "
+           "%lld "
            "new processes\n\n",
            (long long)o->repeats);
     printf("%-24s%36s%36s\n", "", "empty caches", "full caches");

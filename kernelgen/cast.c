@@ -2,9 +2,10 @@
  * The cast: reads each element of dY, X and W once; writes its fp16 copy,
  * counts what rounding did and, of dY, sums dbias from the values before
  * rounding. Every step is optional, so this is also what counts a tensor that
- * needs no copy and what sums the dbias of an fp16 or fp32 plan. One program
- * has an entry point for each tensor, as some drivers take a tenth of a
- * second a program, whatever is in it.
+ * no other kernel counts and what sums the dbias of an fp16 or fp32 plan. One
+ * program has an entry point for each tensor, as some drivers take a tenth of
+ * a second a program, whatever is in it; W goes through X's where only names
+ * would differ.
  *
  *     flat (no dbias): a work-group takes chunk elements;
  *         its work-items take vectors i, i + lws, ... of them
@@ -539,7 +540,7 @@ static void emit(clconv_emit *e, const clconv_task *t)
 const clconv_kernel clconv_cast = {
     .name = "cast",
     .role = CLCONV_ROLE_CAST,
-    .revision = 1,
+    .revision = 2,
     .summary = "rounds an operand to fp16, counts, sums dbias",
     .params = params,
     .param_count = PARAMS,

@@ -6,7 +6,7 @@
 #define CPU_PER_BYTE 3
 #define GPU_PER_BYTE 8
 
-/* 6 us of a core, 5 us of a GPU's unit. */
+/* 7 us of a core, 5 us of a GPU's unit. */
 #define CPU_PER_LAUNCH 0.4e6
 #define GPU_PER_LAUNCH 1e6
 

@@ -1,7 +1,7 @@
 /*
  * Terms of a kernel's cost (kernel.h), in multiply-adds at the device's peak,
- * from what devices have in common: a CPU core does 32 multiply-adds a cycle
- * and moves 10 bytes to or from memory, a GPU's unit 128 and 16.
+ * from what devices have in common: a CPU core does 16 multiply-adds a cycle
+ * and moves 5 bytes to or from memory, a GPU's unit 128 and 16.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -9,8 +9,10 @@
 
 #include "operand.h"
 
-void clconv_counts_emit_classes(clconv_emit *e, const clconv_problem *p,
-                                clconv_tensor tensor)
+/* Declares the six classes as $int values, each 1 (width 1) or -1 (wider) where
+ * it holds, from variables before and after. */
+static void emit_classes(clconv_emit *e, const clconv_problem *p,
+                         clconv_tensor tensor)
 {
     clconv_operand_set_limit(e, clconv_problem_cast_log2(p, tensor));
     clconv_emit_line(e, "$int b = as_$int(before) & 0x7fffffff;");
@@ -52,7 +54,7 @@ void clconv_counts_emit(clconv_emit *e, const clconv_problem *p,
     clconv_emit_set_text(e, "tensor", clconv_tensor_name(tensor));
     clconv_emit_open(e, "static void count_$tensor$vn(counts_t *tally, "
                         "$float before, $float after)");
-    clconv_counts_emit_classes(e, p, tensor);
+    emit_classes(e, p, tensor);
     clconv_emit_line(e, "$int packed = (nonzero & 1) | (zeroed & 1) << 5 |");
     clconv_emit_line(e, "    (subnormal & 1) << 10 | (saturated & 1) << 15 |");
     clconv_emit_line(e, "    (is_nan & 1) << 20 | (is_inf & 1) << 25;");

@@ -21,15 +21,6 @@ void clconv_counts_emit(clconv_emit *e, const clconv_problem *p,
                         clconv_tensor tensor, int width);
 
 /*
- * The lines that declare the six classes as $int values named nonzero,
- * zeroed, subnormal, saturated, is_nan, is_inf, each 1 (width 1) or -1 (wider)
- * where it holds, from variables before and after. Needs the holes of
- * clconv_operand_set_width().
- */
-void clconv_counts_emit_classes(clconv_emit *e, const clconv_problem *p,
-                                clconv_tensor tensor);
-
-/*
  * How a work-item counts what it reads, one vector after the other:
  *
  *     clconv_counts_emit_seen(e, 16);             once a source and width

@@ -1,8 +1,8 @@
 /*
  * The contract of a kernel. One kernel is one .c file and one row of
  * kernel_table.c; the file holds, in this order: a comment with the loop nest
- * and the movement of data, params, covers and legal, passes and scratch,
- * emit helpers in the order of execution, the const struct.
+ * and the movement of data, params, covers, legal and cost, passes and
+ * scratch, emit helpers in the order of execution, the const struct.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -69,7 +69,7 @@ typedef struct clconv_arg {
 
 #define CLCONV_MAX_ARGS 16
 #define CLCONV_MAX_PASSES 6
-#define CLCONV_MAX_SHAPE 40
+#define CLCONV_MAX_SHAPE 48
 
 /* One launch. Everything is one-dimensional: some devices know no more. */
 typedef struct clconv_pass {

@@ -1,6 +1,6 @@
 /*
- * The kernels, one row each. Within a role the planner takes the first that
- * covers the problem: matrix units, then specialised, then generic.
+ * The kernels, one row each. Within a role the planner takes the cheapest that
+ * covers the problem; of equals the first row.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -115,6 +115,8 @@ static void consider_kernel(const search *s, const clconv_kernel *k,
     for (int i = 0; i < k->param_count; ++i)
         if (choice->given[i])
             step.values[i] = choice->values[i];
+    if (k->role != CLCONV_ROLE_CAST)
+        step.copies = granted_copies(s, &step);
     double cost = cost_of(s, &step);
     consider(s, step, cost, out);
 

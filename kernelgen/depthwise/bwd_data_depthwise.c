@@ -28,7 +28,6 @@
 #include "entry.h"
 #include "generic.h"
 #include "kernel.h"
-#include "operand.h"
 #include "output.h"
 
 #define ENTRY "bwd_data_depthwise"

@@ -29,8 +29,6 @@
 #include "entry.h"
 #include "generic.h"
 #include "kernel.h"
-#include "operand.h"
-#include "output.h"
 
 #define ENTRY "bwd_weight_depthwise"
 #define ENTRY_SUM "bwd_weight_depthwise_sum"

@@ -19,7 +19,6 @@
 #include "generic.h"
 #include "kernel.h"
 #include "operand.h"
-#include "output.h"
 
 #define ENTRY "bwd_weight_depthwise_gpu"
 #define ENTRY_SUM "bwd_weight_depthwise_gpu_sum"

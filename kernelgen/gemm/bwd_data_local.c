@@ -8,7 +8,7 @@
  *             each work-item: sum += A * B, reg_m x reg_n of it
  *         store the sums
  *
- * All sizes are arguments: one program serves all shapes.
+ * Sizes are arguments unless shape=baked: one program serves all shapes.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

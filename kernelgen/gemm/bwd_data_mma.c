@@ -7,8 +7,8 @@
  *             acc += A * B on the unit
  *         store acc
  *
- * All sizes are arguments: this is the default plan of devices with the unit,
- * and a new image size must not cost a compilation.
+ * Sizes are arguments unless shape=baked: a new image size need not cost a
+ * compilation.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -116,7 +116,7 @@ static void emit(clconv_emit *e, const clconv_task *t)
 const clconv_kernel clconv_bwd_data_mma = {
     .name = "bwd_data_mma",
     .role = CLCONV_ROLE_BWD_DATA,
-    .revision = 1,
+    .revision = 2,
     .summary = "dX on a matrix unit, any shape",
     .params = params,
     .param_count = CLCONV_GEMM_PARAMS,

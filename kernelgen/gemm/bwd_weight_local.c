@@ -10,7 +10,7 @@
  *         store the sums: in dW, or if split > 1 as partial sums in scratch
  *     split > 1: bwd_weight_local_sum adds the parts, always in the same order
  *
- * All sizes are arguments, the number of parts among them: one program serves
+ * Sizes are arguments unless shape=baked, the number of parts always: one serves
  * all shapes, and one those without a split.
  *
  * SPDX-License-Identifier: Apache-2.0

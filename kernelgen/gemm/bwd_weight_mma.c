@@ -9,7 +9,7 @@
  *         store acc: in dW, or if split > 1 as a partial sum in scratch
  *     split > 1: bwd_weight_mma_sum adds the parts, always in the same order
  *
- * All sizes are arguments, as in bwd_data_mma; split is a constant.
+ * Sizes are arguments unless shape=baked; split is a constant.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -145,7 +145,7 @@ static void emit(clconv_emit *e, const clconv_task *t)
 const clconv_kernel clconv_bwd_weight_mma = {
     .name = "bwd_weight_mma",
     .role = CLCONV_ROLE_BWD_WEIGHT,
-    .revision = 1,
+    .revision = 2,
     .summary = "dW on a matrix unit, any shape",
     .params = params,
     .param_count = PARAMS,

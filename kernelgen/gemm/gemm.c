@@ -67,9 +67,6 @@ unsigned clconv_gemm_wants_copies(const clconv_task *t, unsigned operands)
     return separate ? clconv_operand_cast_bits(t->problem, operands) : 0;
 }
 
-/* A kernel on a unit counts as fast as fp32 arithmetic at its peak: staging
- * takes as long, however fast the unit. An emulation was asked for: it is what
- * the device is to be used for. */
 /* Multiply-adds, as a share of the peak outside the unit, that an H200 reached;
  * NCHW pixels are staged one by one. */
 #define SHARE_NHWC 0.22
@@ -79,10 +76,11 @@ double clconv_gemm_cost(const clconv_task *t, double waste, double bytes)
 {
     bool nhwc = t->problem->layout == CLCONV_NHWC;
     if (t->device->unit_emulated)
-        return 0;
+        return 0; /* it was asked for */
     return clconv_cost_multiply(t->problem) * waste /
                (nhwc ? SHARE_NHWC : SHARE_NCHW) +
-           clconv_cost_move(t->device, bytes) + clconv_cost_launch(t->device, 1);
+           clconv_cost_move(t->device, bytes) +
+           clconv_cost_launch(t->device, bytes > 0 ? 2 : 1);
 }
 
 static clconv_stage stage_of(const clconv_nest_operand *o, const char *name,

@@ -100,7 +100,8 @@ bool clconv_local_legal(const clconv_task *t)
 
 /* Of the peak: what a register tile reaches by the loads that it saves, and
  * what fetching an element costs, in multiply-adds, as an H200 had it. A CPU
- * has no use for local memory: 3 to 8 % measured, and long to compile. */
+ * has no use for local memory: 3 to 8 % measured, counted as less, since it is
+ * long to compile. */
 static double share(const int *values, const clconv_device *d)
 {
     const double per_element = 10;

@@ -29,7 +29,6 @@
 #include "entry.h"
 #include "kernel.h"
 #include "kernel_shape.h"
-#include "operand.h"
 #include "output.h"
 #include "panel_pack.h"
 #include "panel_store.h"
@@ -381,7 +380,6 @@ static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
     int64_t tiles = tiles_of(t, &l, batch);
     int64_t chunks = ceil_div(tiles, span_of(t, &l, tiles));
     clconv_panel_pass_dy(t->problem, &l.dy, batch, &s, &out[0]);
-    /* For an empty batch too: W is counted there. */
     clconv_panel_pass_weights(t, &l.w, &s, &out[1]);
     int64_t items = chunks * l.phases * t->problem->groups * l.block_chunks;
     main_pass(t, (size_t)items, &s, &out[2]);

@@ -8,7 +8,6 @@
 #include "panel_dw.h"
 
 #include "entry.h"
-#include "operand.h"
 #include "output.h"
 #include "tile_pack.h"
 

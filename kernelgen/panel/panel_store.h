@@ -24,9 +24,11 @@
 
 #include "kernel.h"
 
-/* pixels: of a tile. Sets the hole $places, the vectors that sums must have:
- * pixels up to a multiple of 16. */
+/* pixels: of a tile. */
 void clconv_panel_emit_place(clconv_emit *e, int pixels);
+
+/* Sets the hole $places, the vectors that sums must have: pixels up to a
+ * multiple of 16. */
 void clconv_panel_emit_store(clconv_emit *e, const clconv_problem *p,
                              int pixels);
 

@@ -36,7 +36,6 @@
 #include "entry.h"
 #include "kernel.h"
 #include "kernel_shape.h"
-#include "operand.h"
 #include "output.h"
 #include "tile_pack.h"
 #include "tile_phase.h"
@@ -49,7 +48,6 @@
 enum { TILE_C, TILE_W, UNROLL, SPAN, CAST, SHAPE };
 enum { UNROLL_NONE, UNROLL_FILTER };
 enum { CAST_FUSED, CAST_SEPARATE };
-enum { SHAPE_ARGUMENTS, SHAPE_BAKED };
 
 /* With the shape as arguments, one program serves all problems of the same
  * types and exponents and, unroll=filter, of the same R and S. */
@@ -63,8 +61,7 @@ static const clconv_param params[] = {
               "position tiles a work-item computes, one after another"},
     [CAST] = {"cast", CLCONV_NAMES("fused", "separate"),
               "where dY is rounded to fp16"},
-    [SHAPE] = {"shape", CLCONV_NAMES("arguments", "baked"),
-               "where the sizes of the problem stand"},
+    [SHAPE] = CLCONV_SHAPE_PARAM,
 };
 
 #define PARAM_COUNT (int)(sizeof params / sizeof *params)
@@ -219,7 +216,7 @@ static layout layout_of(const clconv_task *t)
 static clconv_shape shape_of(const clconv_task *t, const layout *l)
 {
     const clconv_problem *p = t->problem;
-    clconv_shape s = {.baked = t->values[SHAPE] == SHAPE_BAKED};
+    clconv_shape s = {.baked = t->baked};
     clconv_tile_grid_shape(&l->dy.grid, &s);
     clconv_tile_pack_shape(&l->dy, &s);
     clconv_tile_axis_shape(&l->rows, "h", &s);
@@ -403,8 +400,6 @@ static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
     int64_t items = blocks * t->problem->groups * t->problem->stride_h;
     clconv_tile_pack_pass(t, &l.dy, batch, &s, &out[0]);
     clconv_tile_weights_pass(t, l.c_blocks, &s, &out[1]);
-    if (batch == 0)
-        out[1].groups = 0;
     main_pass(t, (size_t)(items * l.chunks * l.c_blocks), &s, &out[2]);
     return 3;
 }

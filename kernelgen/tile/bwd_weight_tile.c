@@ -41,7 +41,6 @@
 
 enum { TILE_K, TILE_C, SEGMENT, SPLIT_K, CAST, SHAPE };
 enum { CAST_FUSED, CAST_SEPARATE };
-enum { SHAPE_ARGUMENTS, SHAPE_BAKED };
 
 /* With the shape as arguments, one program serves all problems of the same
  * types and exponents; segment and split_k are arguments too. */
@@ -56,8 +55,7 @@ static const clconv_param params[] = {
                  "shares of the reduction"},
     [CAST] = {"cast", CLCONV_NAMES("fused", "separate"),
               "where dY and X are rounded to fp16"},
-    [SHAPE] = {"shape", CLCONV_NAMES("arguments", "baked"),
-               "where the sizes of the problem stand"},
+    [SHAPE] = CLCONV_SHAPE_PARAM,
 };
 
 #define PARAM_COUNT (int)(sizeof params / sizeof *params)
@@ -180,7 +178,7 @@ static layout layout_of(const clconv_task *t)
 static clconv_shape shape_of(const clconv_task *t, const layout *l)
 {
     const clconv_problem *p = t->problem;
-    clconv_shape s = {.baked = t->values[SHAPE] == SHAPE_BAKED};
+    clconv_shape s = {.baked = t->baked};
     clconv_tile_grid_shape(&l->dy.grid, &s);
     clconv_tile_pack_shape(&l->dy, &s);
     clconv_tile_pack_shape(&l->x, &s);

@@ -122,7 +122,7 @@ static clconv_counts count_input(const family_data *data, int tensor,
                           (size_t)family_data_elements(data, tensor, batch));
 }
 
-static void expect_counts(const trial *t, int64_t batch)
+static void expect_report(const trial *t, int64_t batch)
 {
     const clconv_counts *got = &t->run.report.dy;
     for (int i = 0; i < FAMILY_TENSORS; ++i) {
@@ -147,7 +147,7 @@ void family_exact(const family *f, const char *problem)
     trial t;
     open_problem(f, problem, &t);
     call_and_expect(&t, "exact", t.data.desc.n, no_beta);
-    expect_counts(&t, t.data.desc.n);
+    expect_report(&t, t.data.desc.n);
     close_trial(&t);
 }
 
@@ -157,7 +157,7 @@ void family_batches(const family *f, const char *problem)
     open_problem(f, problem, &t);
     for (int64_t batch = 1; batch <= t.data.desc.n; ++batch) {
         call_and_expect(&t, "batches", batch, no_beta);
-        expect_counts(&t, batch);
+        expect_report(&t, batch);
     }
     close_trial(&t);
 }
