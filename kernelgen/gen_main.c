@@ -140,12 +140,16 @@ static clconv_status make_steps(const gen_options *o, clconv_steps *out)
 {
     clconv_desc desc;
     clconv_problem problem;
+    clconv_request request = {
+        .ops = CLCONV_OP_BACKWARD,
+        .max_workspace = SIZE_MAX,
+        .plan = o->plan,
+    };
     clconv_status status = clconv_desc_parse(o->problem, &desc);
     if (status == CLCONV_OK)
         status = clconv_problem_init(&desc, &problem);
     if (status == CLCONV_OK)
-        status = clconv_planner_choose(&problem, &o->device, CLCONV_OP_BACKWARD,
-                                       SIZE_MAX, o->plan, out);
+        status = clconv_planner_choose(&problem, &o->device, &request, out);
     return status;
 }
 

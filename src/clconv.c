@@ -120,11 +120,15 @@ static clconv_status compile_step(clconv_plan *plan, int step)
 static clconv_status compile(clconv_plan *plan, const clconv_problem *problem,
                              unsigned ops, const clconv_plan_options *options)
 {
-    size_t most = options->max_workspace;
-    if (most > plan->device.max_allocation)
-        most = plan->device.max_allocation;
-    clconv_status status = clconv_planner_choose(
-        problem, &plan->device, ops, most, options->plan, &plan->steps);
+    clconv_request request = {
+        .ops = ops,
+        .max_workspace = options->max_workspace,
+        .plan = options->plan,
+    };
+    if (request.max_workspace > plan->device.max_allocation)
+        request.max_workspace = plan->device.max_allocation;
+    clconv_status status =
+        clconv_planner_choose(problem, &plan->device, &request, &plan->steps);
     if (status == CLCONV_OK)
         status =
             clconv_launch_new(plan->context->cl_ctx, plan->context->cl_device,

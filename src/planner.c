@@ -24,6 +24,7 @@ typedef struct search {
     const clconv_device *device;
     unsigned ops;
     clconv_choice choice[CLCONV_ROLES];
+    const char *why[CLCONV_ROLES]; /* there is that choice, if there is one */
 } search;
 
 static clconv_task task_of(const search *s, const clconv_step *step)
@@ -62,16 +63,23 @@ static unsigned granted_counts(const search *s, const clconv_step *step)
     return step->kernel->counts(&task) & ~step->copies;
 }
 
+/* What a step of this kernel and these values is granted. False if the values
+ * are not legal. */
+static bool complete(const search *s, clconv_step *step)
+{
+    if (step->kernel->role != CLCONV_ROLE_CAST) {
+        step->copies = granted_copies(s, step);
+        step->counts = granted_counts(s, step);
+    }
+    clconv_task task = task_of(s, step);
+    return step->kernel->legal(&task);
+}
+
 /* Adds the step if its values are legal: behind all of the same cost. */
 static void consider(const search *s, clconv_step step, double cost,
                      candidates *out)
 {
-    if (step.kernel->role != CLCONV_ROLE_CAST) {
-        step.copies = granted_copies(s, &step);
-        step.counts = granted_counts(s, &step);
-    }
-    clconv_task task = task_of(s, &step);
-    if (!step.kernel->legal(&task) || out->count == MAX_CANDIDATES)
+    if (!complete(s, &step) || out->count == MAX_CANDIDATES)
         return;
     int at = out->count++;
     for (; at > 0 && out->cost[at - 1] > cost; --at) {
@@ -110,7 +118,7 @@ static void consider_kernel(const search *s, const clconv_kernel *k,
 {
     const clconv_choice *choice = &s->choice[k->role];
     clconv_step step = {.kernel = k};
-    step.why = choice->kernel ? "asked for" : "default";
+    step.why = choice->kernel ? s->why[k->role] : "default";
     k->defaults(s->problem, s->device, step.values);
     for (int i = 0; i < k->param_count; ++i)
         if (choice->given[i])
@@ -269,14 +277,50 @@ static clconv_status choose(const search *s, size_t max_workspace,
                        max_workspace, least);
 }
 
-clconv_status clconv_planner_choose(const clconv_problem *problem,
-                                    const clconv_device *device, unsigned ops,
-                                    size_t max_workspace, const char *text,
-                                    clconv_steps *out)
+/* ---- The whole --------------------------------------------------------- */
+
+/* What was asked for, else what was suggested. */
+static clconv_status read_choices(const clconv_request *request, search *s)
 {
-    search s = {.problem = problem, .device = device, .ops = ops};
-    clconv_status status = clconv_choices_parse(text, s.choice);
+    clconv_choice suggested[CLCONV_ROLES];
+    clconv_status status = clconv_choices_parse(request->plan, s->choice);
+    if (status == CLCONV_OK)
+        status = clconv_choices_parse(request->suggestion, suggested);
     if (status != CLCONV_OK)
         return status;
-    return choose(&s, max_workspace, out);
+    for (int role = 0; role < CLCONV_ROLES; ++role) {
+        s->why[role] = "asked for";
+        if (s->choice[role].kernel || !suggested[role].kernel)
+            continue;
+        s->choice[role] = suggested[role];
+        s->why[role] = request->suggestion_why;
+    }
+    return CLCONV_OK;
+}
+
+clconv_status clconv_planner_choose(const clconv_problem *problem,
+                                    const clconv_device *device,
+                                    const clconv_request *request,
+                                    clconv_steps *out)
+{
+    search s = {.problem = problem, .device = device, .ops = request->ops};
+    clconv_status status = read_choices(request, &s);
+    if (status != CLCONV_OK)
+        return status;
+    return choose(&s, request->max_workspace, out);
+}
+
+bool clconv_planner_step(const clconv_problem *problem,
+                         const clconv_device *device,
+                         const clconv_kernel *kernel, const int *values,
+                         clconv_step *out, double *cost)
+{
+    search s = {.problem = problem, .device = device};
+    clconv_step step = {.kernel = kernel, .why = "asked for"};
+    memcpy(step.values, values, sizeof *values * (size_t)kernel->param_count);
+    if (!kernel->covers(problem, device) || !complete(&s, &step))
+        return false;
+    *cost = cost_of(&s, &step);
+    *out = step;
+    return true;
 }

@@ -8,15 +8,36 @@
 
 #include "plan.h"
 
+/* What a plan shall be made for. */
+typedef struct clconv_request {
+    unsigned ops;         /* clconv_op mask of DW, DB, DX, not empty */
+    size_t max_workspace; /* bytes */
+    const char *plan;     /* a plan string, whole or in part; NULL: open */
+    /* Another one, of a tuned record, for the roles that plan leaves open, and
+     * why its kernels are there (a static string). NULL: none. */
+    const char *suggestion;
+    const char *suggestion_why;
+} clconv_request;
+
 /*
- * ops: clconv_op mask of DW, DB, DX, not empty. text: a plan string, whole or
- * in part, or NULL. Errors: INVALID_ARGUMENT (plan string), UNSUPPORTED (no
- * kernel covers the problem within max_workspace bytes, or the one asked for
- * does not; the sentence says which).
+ * Errors: INVALID_ARGUMENT (a plan string), UNSUPPORTED (no kernel covers the
+ * problem within max_workspace, or the one asked for or suggested does not;
+ * the sentence says which).
  */
 clconv_status clconv_planner_choose(const clconv_problem *problem,
-                                    const clconv_device *device, unsigned ops,
-                                    size_t max_workspace, const char *text,
+                                    const clconv_device *device,
+                                    const clconv_request *request,
                                     clconv_steps *out);
+
+/*
+ * A kernel with these values as the step that does its role, for bwd_data and
+ * bwd_weight with the copies and counts that it is granted, and its cost(). False
+ * if it does not cover the problem or the values are not legal: *out and *cost
+ * stay.
+ */
+bool clconv_planner_step(const clconv_problem *problem,
+                         const clconv_device *device,
+                         const clconv_kernel *kernel, const int *values,
+                         clconv_step *out, double *cost);
 
 #endif

@@ -31,7 +31,9 @@ static clconv_status choose(const char *text, const char *preset, unsigned ops,
 {
     clconv_problem p = problem(text);
     clconv_device d = device(preset);
-    return clconv_planner_choose(&p, &d, ops, max_workspace, plan, out);
+    clconv_request request = {
+        .ops = ops, .max_workspace = max_workspace, .plan = plan};
+    return clconv_planner_choose(&p, &d, &request, out);
 }
 
 static clconv_steps chosen(const char *text, const char *preset,
@@ -254,4 +256,55 @@ Test(planner, faults_of_a_plan_string_are_named)
         cr_assert_not_null(strstr(clconv_last_error(), cases[i].message),
                            "%s: %s", cases[i].plan, clconv_last_error());
     }
+}
+
+Test(planner, a_suggestion_fills_the_roles_that_are_left_open)
+{
+    clconv_problem p = problem(DENSE);
+    clconv_device d = device("cpu");
+    clconv_request request = {
+        .ops = CLCONV_OP_BACKWARD,
+        .max_workspace = SIZE_MAX,
+        .plan = "bwd_data_tile",
+        .suggestion = "bwd_data_generic;bwd_weight_generic",
+        .suggestion_why = "tuned",
+    };
+    clconv_steps steps;
+    cr_assert_eq(clconv_planner_choose(&p, &d, &request, &steps), CLCONV_OK);
+    const clconv_step *data = step_of(&steps, CLCONV_ROLE_BWD_DATA);
+    const clconv_step *weight = step_of(&steps, CLCONV_ROLE_BWD_WEIGHT);
+    cr_assert_str_eq(data->kernel->name, "bwd_data_tile");
+    cr_assert_str_eq(data->why, "asked for");
+    cr_assert_str_eq(weight->kernel->name, "bwd_weight_generic");
+    cr_assert_str_eq(weight->why, "tuned");
+    cr_assert_str_eq(step_of(&steps, CLCONV_ROLE_CAST)->why, "default");
+    request.suggestion = "bwd_weight_depthwise";
+    cr_assert_eq(clconv_planner_choose(&p, &d, &request, &steps),
+                 CLCONV_UNSUPPORTED);
+}
+
+Test(planner, a_step_is_what_a_plan_would_have)
+{
+    clconv_problem p = problem(DENSE);
+    clconv_device d = device("cpu");
+    clconv_steps steps = chosen(DENSE, "cpu", NULL);
+    for (int i = 0; i < steps.count; ++i) {
+        const clconv_step *expected = &steps.step[i];
+        clconv_step got;
+        double cost = -1;
+        if (expected->kernel->role == CLCONV_ROLE_CAST)
+            continue;
+        cr_assert(clconv_planner_step(&p, &d, expected->kernel,
+                                      expected->values, &got, &cost));
+        cr_assert_eq(got.copies, expected->copies);
+        cr_assert_eq(got.counts, expected->counts);
+        cr_assert_gt(cost, 0);
+    }
+    const clconv_kernel *depthwise =
+        clconv_kernel_find("bwd_data_depthwise", strlen("bwd_data_depthwise"));
+    int values[CLCONV_MAX_PARAMS] = {0};
+    clconv_step got;
+    double cost = -1;
+    cr_assert_not(clconv_planner_step(&p, &d, depthwise, values, &got, &cost));
+    cr_assert_eq(cost, -1);
 }

@@ -158,9 +158,10 @@ static clconv_steps plan_for(const char *problem, const clconv_device *d)
     clconv_steps steps;
     cr_assert_eq(clconv_desc_parse(problem, &desc), CLCONV_OK);
     cr_assert_eq(clconv_problem_init(&desc, &p), CLCONV_OK);
-    cr_assert_eq(clconv_planner_choose(&p, d, CLCONV_OP_DW | CLCONV_OP_DX,
-                                       SIZE_MAX, NULL, &steps),
-                 CLCONV_OK, "%s", clconv_last_error());
+    clconv_request request = {.ops = CLCONV_OP_DW | CLCONV_OP_DX,
+                              .max_workspace = SIZE_MAX};
+    cr_assert_eq(clconv_planner_choose(&p, d, &request, &steps), CLCONV_OK, "%s",
+                 clconv_last_error());
     return steps;
 }
 
