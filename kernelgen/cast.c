@@ -24,6 +24,7 @@
  */
 #include "counts.h"
 #include "entry.h"
+#include "integers.h"
 #include "kernel.h"
 #include "operand.h"
 #include "output.h"
@@ -119,11 +120,6 @@ static const char *entry_of(const clconv_task *t, part a)
 
 /* ---- Geometry --------------------------------------------------------- */
 
-static int64_t divide_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 static int64_t max64(int64_t a, int64_t b)
 {
     return a > b ? a : b;
@@ -137,12 +133,12 @@ static int64_t partial_sums(const clconv_task *t, int64_t batch, int64_t *groups
     int64_t chunk = t->values[CHUNK];
     if (p->layout == CLCONV_NHWC) {
         int64_t pixels = max64(MIN_PIXELS, chunk / p->k);
-        *groups = divide_up(batch * p->p * p->q, pixels);
+        *groups = clconv_divide_up(batch * p->p * p->q, pixels);
         return *groups * p->k;
     }
     int64_t plane = p->p * p->q;
-    int64_t units = batch * p->k * divide_up(plane, chunk);
-    *groups = divide_up(units, max64(1, chunk / plane));
+    int64_t units = batch * p->k * clconv_divide_up(plane, chunk);
+    *groups = clconv_divide_up(units, max64(1, chunk / plane));
     return units;
 }
 
@@ -205,8 +201,8 @@ static clconv_pass read_pass(const clconv_task *t, part a, int64_t batch)
         clconv_entry_arg(&pass, CLCONV_ARG_SCRATCH, CLCONV_DY);
         clconv_entry_arg(&pass, CLCONV_ARG_SIZES, CLCONV_DY);
     } else {
-        groups = divide_up(elements_of(t->problem, a.tensor, batch),
-                           t->values[CHUNK]);
+        groups = clconv_divide_up(elements_of(t->problem, a.tensor, batch),
+                                  t->values[CHUNK]);
         clconv_entry_arg(&pass, CLCONV_ARG_ELEMENTS, a.tensor);
     }
     pass.groups = (size_t)groups;
@@ -218,7 +214,7 @@ static clconv_pass bias_pass(const clconv_task *t)
 {
     clconv_pass pass = {.entry = "cast_bias", .serves = CLCONV_OP_DB};
     pass.local = t->values[LWS] > 1 ? BIAS_LWS_GPU : 1;
-    pass.groups = (size_t)divide_up(t->problem->k, (int64_t)pass.local);
+    pass.groups = (size_t)clconv_divide_up(t->problem->k, (int64_t)pass.local);
     clconv_entry_arg(&pass, CLCONV_ARG_SCRATCH, CLCONV_DB);
     clconv_entry_arg(&pass, CLCONV_ARG_TENSOR, CLCONV_DB);
     clconv_entry_arg(&pass, CLCONV_ARG_BETA, CLCONV_DB);
@@ -241,22 +237,53 @@ static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
 
 /* ---- The element ------------------------------------------------------ */
 
+static bool sums_pixels(const clconv_task *t, part a)
+{
+    return a.bias && t->problem->layout == CLCONV_NHWC;
+}
+
+/* Does a work-item take all elements of a chunk, in the vectors of a run? */
+static bool takes_runs(const clconv_task *t)
+{
+    return t->values[LWS] == 1 && t->values[VEC] == CLCONV_COUNTS_RUN;
+}
+
+static bool counts_runs(const clconv_task *t, part a)
+{
+    return takes_runs(t) && !sums_pixels(t, a);
+}
+
+static void emit_read_and_see(clconv_emit *e, const clconv_task *t,
+                              clconv_tensor tensor, int width)
+{
+    clconv_operand_emit_read(e, t, tensor, width);
+    clconv_counts_emit_see(e, t->problem, tensor, width);
+}
+
+/* read_ and see_ of the widths that are cast; or a run's, with its reads. */
+static void emit_counting(clconv_emit *e, const clconv_task *t, part a)
+{
+    int vec = t->values[VEC];
+    if (counts_runs(t, a)) {
+        clconv_counts_emit_run(e, t, a.tensor);
+        return;
+    }
+    emit_read_and_see(e, t, a.tensor, 1);
+    if (vec > 1)
+        emit_read_and_see(e, t, a.tensor, vec);
+}
+
 /* Casts one vector and returns it as it was. */
 static void emit_cast(clconv_emit *e, const clconv_task *t, part a, int width)
 {
     bool casts = clconv_problem_casts(t->problem, a.tensor);
-    clconv_operand_emit_read(e, t, a.tensor, width);
     if (casts)
         clconv_operand_emit_round(e, t->problem, a.tensor, width);
-    clconv_counts_emit_see(e, t->problem, a.tensor, width);
     clconv_operand_set_width(e, width);
-    clconv_emit_line(e, "static $float cast_$tensor$vn($parameters, long i,");
-    clconv_emit_open(e, "    int counting, seen${vn}_t *seen)");
+    clconv_emit_open(e, "static $float cast_$tensor$vn($parameters, long i)");
     clconv_emit_line(e, "$float before = read_$tensor$vn(in, i);");
     clconv_emit_line(e, casts ? "$float after = round_$tensor$vn(before);"
                               : "$float after = before;");
-    clconv_emit_line(e, "if (counting)");
-    clconv_emit_line(e, "    see_$tensor$vn(seen, before);");
     if (a.copies)
         clconv_emit_line(e, width > 1 ? "vstore_half$vn(after, 0, out + i);"
                                       : "vstore_half(after, i, out);");
@@ -289,40 +316,92 @@ static void set_parameters(clconv_emit *e, const clconv_task *t, part a)
 
 /* ---- A range of consecutive elements ---------------------------------- */
 
-/* One loop of cast_range: steps of width elements from $from to $to. */
-static void emit_range_loop(clconv_emit *e, int width)
+/* Elements that are looked at together: so few that numbers which are special
+ * once in ten thousand seldom make them be read again. */
+#define BLOCK 512
+
+/* Whole vectors from i to stop. */
+static void emit_block(clconv_emit *e)
+{
+    clconv_emit_line(e, "const long from = i;");
+    clconv_emit_line(e, "const long stop = min(whole, i + $block);");
+    clconv_emit_line(e, "uint16 above = 0;");
+    clconv_emit_open(e, "for (; i < stop; i += 16)");
+    clconv_emit_line(e, "const float16 before = cast_${tensor}16($in, i);");
+    clconv_emit_line(e, "sum16 += before;");
+    clconv_emit_line(e, "if (counting)");
+    clconv_emit_line(e, "    above = beyond_$tensor(above, before);");
+    clconv_emit_close(e);
+    clconv_emit_line(e, "if (counting && is_ordinary_$tensor(above))");
+    clconv_emit_line(e, "    seen.nonzero += (int)(stop - from) / 16;");
+    clconv_emit_line(e, "else if (counting)");
+    clconv_emit_line(e, "    see_${tensor}_run(&seen, in, from, stop, stop);");
+}
+
+/* A work-item takes all elements, a block after the other. */
+static void emit_runs(clconv_emit *e)
+{
+    clconv_emit_set(e, "block", BLOCK);
+    clconv_emit_line(e, "const long whole = begin + (end - begin) / 16 * 16;");
+    clconv_emit_line(e, "long i = begin;");
+    clconv_emit_line(e, "seen16_t seen = { 0 };");
+    clconv_emit_line(e, "float16 sum16 = 0.0f;");
+    clconv_emit_line(e, "float sum = 0.0f;");
+    clconv_emit_open(e, "while (i < whole)");
+    emit_block(e);
+    clconv_emit_close(e);
+    clconv_emit_line(e, "for (; i < end; ++i)");
+    clconv_emit_line(e, "    sum += cast_$tensor($in, i);");
+    clconv_emit_open(e, "if (counting)");
+    clconv_emit_line(e, "see_${tensor}_run(&seen, in, whole, end, end);");
+    clconv_emit_line(e, "fold16(tally, &seen);");
+    clconv_emit_close(e);
+}
+
+/* Work-items take vectors in turns, steps of width elements from i to end. */
+static void emit_turns(clconv_emit *e, int width)
 {
     clconv_operand_set_width(e, width);
     clconv_emit_set(e, "width", width);
     clconv_emit_set(e, "past", width - 1);
     clconv_emit_line(e, "seen${vn}_t seen$vn = { 0 };");
     clconv_emit_line(e, "$float sum$vn = 0.0f;");
-    clconv_emit_line(e, "for (; i + $past < end; i += $lws * $width)");
-    clconv_emit_line(
-        e, "    sum$vn += cast_$tensor$vn($in, i, counting, &seen$vn);");
+    clconv_emit_open(e, "for (; i + $past < end; i += $lws * $width)");
+    clconv_emit_line(e, "const $float before = cast_$tensor$vn($in, i);");
+    clconv_emit_line(e, "sum$vn += before;");
+    clconv_emit_line(e, "if (counting)");
+    clconv_emit_line(e, "    see_$tensor$vn(&seen$vn, before);");
+    clconv_emit_close(e);
     clconv_emit_line(e, "if (counting)");
     clconv_emit_line(e, "    fold$vn(tally, &seen$vn);");
 }
 
+static void emit_all_turns(clconv_emit *e, int vec)
+{
+    clconv_emit_line(e, "long i = begin + get_local_id(0) * $vec;");
+    emit_turns(e, vec);
+    if (vec == 1)
+        return;
+    clconv_emit_line(e, "i = begin + (end - begin) / $vec * $vec + "
+                        "get_local_id(0);");
+    emit_turns(e, 1);
+}
+
 /* Casts [begin, end) by all work-items and returns the sum of this one's
  * elements. */
-static void emit_range(clconv_emit *e, const clconv_task *t)
+static void emit_range(clconv_emit *e, const clconv_task *t, part a)
 {
     int vec = t->values[VEC];
     clconv_emit_line(e, "static float cast_${tensor}_range($parameters,");
     clconv_emit_open(e, "    long begin, long end, int counting, "
                         "counts_t *tally)");
-    clconv_emit_line(e, "long i = begin + get_local_id(0) * $vec;");
-    emit_range_loop(e, vec);
-    if (vec > 1) {
-        clconv_emit_line(e, "i = begin + (end - begin) / $vec * $vec + "
-                            "get_local_id(0);");
-        emit_range_loop(e, 1);
-        clconv_operand_set_width(e, vec);
-        clconv_emit_line(e, "return fsum$vn(sum$vn) + sum;");
-    } else {
-        clconv_emit_line(e, "return sum;");
-    }
+    if (counts_runs(t, a))
+        emit_runs(e);
+    else
+        emit_all_turns(e, vec);
+    clconv_operand_set_width(e, vec);
+    clconv_emit_line(e,
+                     vec > 1 ? "return fsum$vn(sum$vn) + sum;" : "return sum;");
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
@@ -336,7 +415,7 @@ static void emit_begin(clconv_emit *e)
 static void emit_flat(clconv_emit *e, const clconv_task *t, part a)
 {
     clconv_pass pass = read_pass(t, a, t->problem->n);
-    emit_range(e, t);
+    emit_range(e, t, a);
     clconv_entry_open(e, t, &pass, NULL);
     emit_begin(e);
     clconv_emit_line(e, "long begin = (long)get_group_id(0) * $chunk;");
@@ -372,7 +451,7 @@ static void emit_planes(clconv_emit *e, const clconv_task *t, part a)
     clconv_pass pass = read_pass(t, a, t->problem->n);
     if (t->values[LWS] > 1)
         clconv_emit_part(e, "reduce");
-    emit_range(e, t);
+    emit_range(e, t, a);
     clconv_entry_open(e, t, &pass, NULL);
     if (t->values[LWS] > 1)
         clconv_emit_line(e, "__local float sums[$lws];");
@@ -404,8 +483,12 @@ static void emit_column(clconv_emit *e, int width)
     clconv_emit_line(e, "$float sum = 0.0f;");
     clconv_emit_line(e, "int block = min(rows, 256);");
     clconv_emit_line(e, "rows -= block;");
-    clconv_emit_line(e, "for (; block > 0; --block, i += channels)");
-    clconv_emit_line(e, "    sum += cast_$tensor$vn($in, i, counting, &seen);");
+    clconv_emit_open(e, "for (; block > 0; --block, i += channels)");
+    clconv_emit_line(e, "const $float before = cast_$tensor$vn($in, i);");
+    clconv_emit_line(e, "sum += before;");
+    clconv_emit_line(e, "if (counting)");
+    clconv_emit_line(e, "    see_$tensor$vn(&seen, before);");
+    clconv_emit_close(e);
     clconv_emit_line(e, "total += sum;");
     clconv_emit_close(e);
     clconv_emit_line(e, "if (counting)");
@@ -505,6 +588,7 @@ static void emit_bias(clconv_emit *e, const clconv_task *t)
 static void emit_part(clconv_emit *e, const clconv_task *t, part a)
 {
     set_parameters(e, t, a);
+    emit_counting(e, t, a);
     emit_cast(e, t, a, 1);
     if (t->values[VEC] > 1)
         emit_cast(e, t, a, t->values[VEC]);
@@ -517,12 +601,21 @@ static void emit_part(clconv_emit *e, const clconv_task *t, part a)
     clconv_emit_blank(e);
 }
 
+/* Of the widths that elements are seen in; runs are seen in that of a vector. */
+static void emit_seen_types(clconv_emit *e, const clconv_task *t)
+{
+    int vec = t->values[VEC];
+    bool by_pixel = sums_pixels(t, part_of(t, CLCONV_DY));
+    if (by_pixel || !takes_runs(t))
+        clconv_counts_emit_seen(e, 1);
+    if (vec > 1)
+        clconv_counts_emit_seen(e, vec);
+}
+
 static void emit(clconv_emit *e, const clconv_task *t)
 {
     unsigned rest = t->reads;
-    clconv_counts_emit_seen(e, 1);
-    if (t->values[VEC] > 1)
-        clconv_counts_emit_seen(e, t->values[VEC]);
+    emit_seen_types(e, t);
     if (t->bias)
         clconv_sizes_emit(e);
     part w = part_of(t, CLCONV_W);
@@ -540,7 +633,7 @@ static void emit(clconv_emit *e, const clconv_task *t)
 const clconv_kernel clconv_cast = {
     .name = "cast",
     .role = CLCONV_ROLE_CAST,
-    .revision = 2,
+    .revision = 3,
     .summary = "rounds an operand to fp16, counts, sums dbias",
     .params = params,
     .param_count = PARAMS,

@@ -3,6 +3,8 @@
  */
 #include "cost.h"
 
+#include "integers.h"
+
 #define CPU_PER_BYTE 3
 #define GPU_PER_BYTE 8
 
@@ -28,6 +30,5 @@ double clconv_cost_launch(const clconv_device *d, int launches)
 
 double clconv_cost_waste(int64_t count, int64_t tile)
 {
-    int64_t tiles = (count + tile - 1) / tile;
-    return (double)(tiles * tile) / (double)count;
+    return (double)clconv_round_up(count, tile) / (double)count;
 }

@@ -119,17 +119,23 @@ static void set_bounds(clconv_emit *e, const clconv_problem *p,
     clconv_operand_set_limit(e, cast_log2);
 }
 
-/* Is no lane of other set? PoCL makes 45 instructions of any(int16), and three
- * of this. */
-static void emit_if_ordinary(clconv_emit *e, int width)
+/* A hole that tells whether no lane of other is set. PoCL makes 45 instructions
+ * of any(int16), and three of this. */
+static void set_ordinary(clconv_emit *e, int width)
 {
-    if (width == 16) {
+    if (width == 16)
         clconv_emit_line(e, "const long2 marks = "
                             "as_long2(convert_char16(other));");
-        clconv_emit_line(e, "if (!(marks.x | marks.y))");
-    } else {
-        clconv_emit_line(e, width > 1 ? "if (!any(other))" : "if (!other)");
-    }
+    clconv_emit_set_text(e, "ordinary",
+                         width == 16  ? "!(marks.x | marks.y)"
+                         : width == 1 ? "!other"
+                                      : "!any(other)");
+}
+
+/* Does the tensor become fp16? Else only NaN and infinities are special. */
+static bool rounds(const clconv_problem *p, clconv_tensor tensor)
+{
+    return clconv_problem_casts(p, tensor) || p->type[tensor] == CLCONV_F16;
 }
 
 /* Most vectors hold ordinary numbers and zeros alone, all others take the
@@ -137,8 +143,6 @@ static void emit_if_ordinary(clconv_emit *e, int width)
 void clconv_counts_emit_see(clconv_emit *e, const clconv_problem *p,
                             clconv_tensor tensor, int width)
 {
-    bool rounds =
-        clconv_problem_casts(p, tensor) || p->type[tensor] == CLCONV_F16;
     clconv_operand_set_width(e, width);
     clconv_emit_set_text(e, "tensor", clconv_tensor_name(tensor));
     clconv_emit_set_text(e, "add", width > 1 ? "-=" : "+=");
@@ -147,12 +151,14 @@ void clconv_counts_emit_see(clconv_emit *e, const clconv_problem *p,
                         "$float before)");
     clconv_emit_line(e, "const $int b = as_$int(before) & 0x7fffffff;");
     clconv_emit_line(e, "seen->nonzero $add b != 0;");
-    clconv_emit_line(e, rounds ? "const $int other = (b != 0) & ((b < $normal) "
-                                 "| (b > $limit));"
-                               : "const $int other = b > 0x7f7fffff;");
-    emit_if_ordinary(e, width);
+    clconv_emit_line(e, rounds(p, tensor)
+                            ? "const $int other = (b != 0) & ((b < $normal) "
+                              "| (b > $limit));"
+                            : "const $int other = b > 0x7f7fffff;");
+    set_ordinary(e, width);
+    clconv_emit_line(e, "if ($ordinary)");
     clconv_emit_line(e, "    return;");
-    if (rounds) {
+    if (rounds(p, tensor)) {
         clconv_emit_line(e, "seen->zeroed $add (b != 0) & (b <= $zero);");
         clconv_emit_line(e, "seen->subnormal $add (b > $zero) & (b < "
                             "$normal);");
@@ -166,4 +172,157 @@ void clconv_counts_emit_see(clconv_emit *e, const clconv_problem *p,
     clconv_emit_line(e, "seen->inf $add b == 0x7f800000;");
     clconv_emit_close(e);
     clconv_emit_blank(e);
+}
+
+/* ---- Runs ------------------------------------------------------------- */
+
+#define LANES CLCONV_COUNTS_RUN
+
+/* Holes $normal and $limit: magnitudes between them are ordinary. */
+static void set_ordinary_bounds(clconv_emit *e, const clconv_problem *p,
+                                clconv_tensor tensor)
+{
+    set_bounds(e, p, tensor);
+    if (rounds(p, tensor))
+        return;
+    clconv_emit_set_text(e, "normal", "0x00000001");
+    clconv_emit_set_text(e, "limit", "0x7f7fffff");
+}
+
+/* Elements that are looked at together: so few that numbers which are special
+ * once in ten thousand seldom make one be read again. */
+#define BLOCK 256
+
+/* The last vector reads past the run, but not past the tensor. */
+static void emit_rest(clconv_emit *e)
+{
+    clconv_emit_open(e, "static float16 rest_of_$tensor(__global const $given "
+                        "*p, long i, int count, long total)");
+    clconv_emit_line(e, "const int16 lane = (int16)(0, 1, 2, 3, 4, 5, 6, 7,");
+    clconv_emit_line(e, "                           8, 9, 10, 11, 12, 13, 14, "
+                        "15);");
+    clconv_emit_line(e, "float rest[16] = {0.0f};");
+    clconv_emit_line(e, "if (i + 16 <= total)");
+    clconv_emit_line(e,
+                     "    return select((float16)(0.0f), read_${tensor}16(p, "
+                     "i), lane < count);");
+    clconv_emit_line(e, "for (int j = 0; j < count; ++j)");
+    clconv_emit_line(e, "    rest[j] = read_$tensor(p, i + j);");
+    clconv_emit_line(e, "return vload16(0, rest);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* Is no lane beyond? above: the largest distances from $normal up; those of
+ * smaller magnitudes wrap around, so that one comparison tells for all. */
+static void emit_is_ordinary(clconv_emit *e)
+{
+    clconv_emit_open(e, "static bool is_ordinary_$tensor(uint16 above)");
+    clconv_emit_line(e, "const int16 other = above > (uint16)($limit - "
+                        "$normal);");
+    set_ordinary(e, LANES);
+    clconv_emit_line(e, "return $ordinary;");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* The test of a run without zeros: half the operations of emit_look(). */
+static void emit_beyond(clconv_emit *e)
+{
+    clconv_emit_open(e, "static uint16 beyond_$tensor(uint16 above, float16 "
+                        "before)");
+    clconv_emit_line(e, "const int16 b = as_int16(before) & 0x7fffffff;");
+    clconv_emit_line(e, "return max(above, as_uint16(b - $normal));");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* Are all ordinary, and none 0? */
+static void emit_is_dense(clconv_emit *e)
+{
+    clconv_emit_open(e, "static bool is_dense_$tensor(__global const $given "
+                        "*p, int count)");
+    clconv_emit_line(e, "uint16 above = 0;");
+    clconv_emit_line(e, "for (int i = 0; i < count; i += 16)");
+    clconv_emit_line(e, "    above = beyond_$tensor(above, "
+                        "read_${tensor}16(p, i));");
+    clconv_emit_line(e, "return is_ordinary_$tensor(above);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* Counts nothing and returns false if one is neither 0 nor ordinary. */
+static void emit_look(clconv_emit *e)
+{
+    clconv_emit_open(e, "static bool look_$tensor(seen16_t *seen, __global "
+                        "const $given *p, int count)");
+    clconv_emit_line(e, "int16 nonzero = 0;");
+    clconv_emit_line(e, "uint16 above = 0;");
+    clconv_emit_open(e, "for (int i = 0; i < count; i += 16)");
+    clconv_emit_line(e, "const int16 b = as_int16(read_${tensor}16(p, i)) & "
+                        "0x7fffffff;");
+    clconv_emit_line(e, "nonzero -= b != 0;");
+    clconv_emit_line(e, "above = max(above, as_uint16(b != 0 ? b - $normal : "
+                        "0));");
+    clconv_emit_close(e);
+    clconv_emit_line(e, "if (!is_ordinary_$tensor(above))");
+    clconv_emit_line(e, "    return false;");
+    clconv_emit_line(e, "seen->nonzero += nonzero;");
+    clconv_emit_line(e, "return true;");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* Whole vectors. A tensor with zeros tends to have them everywhere: the first
+ * vector tells. */
+static void emit_block(clconv_emit *e)
+{
+    clconv_emit_open(e, "static void see_${tensor}_block(seen16_t *seen, "
+                        "__global const $given *p, int count)");
+    clconv_emit_open(e, "if (is_dense_$tensor(p, 16) && "
+                        "is_dense_$tensor(p, count))");
+    clconv_emit_line(e, "seen->nonzero += count / 16;");
+    clconv_emit_line(e, "return;");
+    clconv_emit_close(e);
+    clconv_emit_line(e, "if (look_$tensor(seen, p, count))");
+    clconv_emit_line(e, "    return;");
+    clconv_emit_line(e, "for (int i = 0; i < count; i += 16)");
+    clconv_emit_line(e, "    see_${tensor}16(seen, read_${tensor}16(p, i));");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+static void emit_run(clconv_emit *e)
+{
+    clconv_emit_set(e, "block", BLOCK);
+    clconv_emit_open(e, "static void see_${tensor}_run(seen16_t *seen, "
+                        "__global const $given *p, long i, long end, long "
+                        "total)");
+    clconv_emit_line(e, "const long whole = i + ((end - i) & ~15L);");
+    clconv_emit_line(e, "for (; i < whole; i += $block)");
+    clconv_emit_line(e, "    see_${tensor}_block(seen, p + i, min($block, "
+                        "(int)(whole - i)));");
+    clconv_emit_line(e, "if (whole < end)");
+    clconv_emit_line(e, "    see_${tensor}16(seen, rest_of_$tensor(p, whole, "
+                        "end - whole, total));");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+void clconv_counts_emit_run(clconv_emit *e, const clconv_task *t,
+                            clconv_tensor tensor)
+{
+    bool half_type = t->problem->type[tensor] == CLCONV_F16;
+    clconv_counts_emit_see(e, t->problem, tensor, LANES);
+    clconv_operand_emit_read(e, t, tensor, LANES);
+    clconv_operand_emit_read(e, t, tensor, 1);
+    clconv_emit_set_text(e, "given", half_type ? "half" : "float");
+    emit_rest(e);
+    set_ordinary_bounds(e, t->problem, tensor);
+    emit_is_ordinary(e);
+    emit_beyond(e);
+    emit_is_dense(e);
+    emit_look(e);
+    emit_block(e);
+    emit_run(e);
 }

@@ -40,4 +40,28 @@ void clconv_counts_emit_seen(clconv_emit *e, int width);
 void clconv_counts_emit_see(clconv_emit *e, const clconv_problem *p,
                             clconv_tensor tensor, int width);
 
+/*
+ * Runs of neighbours, several vectors at a time, which is cheaper:
+ *
+ *     clconv_counts_emit_seen(e, CLCONV_COUNTS_RUN);  as above
+ *     clconv_counts_emit_run(e, t, CLCONV_X);         for each tensor
+ *     ...
+ *     see_x_run(&seen, x, from, end, total);
+ *
+ * sees elements from .. end - 1 of the caller's tensor, or a part of it, of
+ * total elements; from <= end. Also emits the tensor's see of that width, and
+ * its reads (operand.h) of that width and 1.
+ *
+ * A loop that reads the elements in any case can save most runs:
+ *
+ *     uint16 above = 0;
+ *     above = beyond_x(above, before);                for each vector
+ *     ... then, if all are ordinary and none is 0:
+ *     if (is_ordinary_x(above))
+ *         seen.nonzero += vectors;
+ */
+#define CLCONV_COUNTS_RUN 16
+void clconv_counts_emit_run(clconv_emit *e, const clconv_task *t,
+                            clconv_tensor tensor);
+
 #endif

@@ -65,6 +65,7 @@ static const char *declaration(const clconv_task *t, clconv_arg_kind kind)
     case CLCONV_ARG_SIZES:
         return t->baked ? "    int batch$tail" : "    sizes_t sizes$tail";
     case CLCONV_ARG_SHAPE: return "    shape_t shape$tail";
+    case CLCONV_ARG_CALL: return "    call_t call$tail";
     default: return "    __global $const$type *$name, long ${name}_offset$tail";
     }
 }

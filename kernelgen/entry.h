@@ -8,7 +8,7 @@
  *
  * Names of the arguments: a tensor's own ("dy", "dx"), a copy beside its
  * tensor "dy_copy", "scratch", "dx_counts", "beta", "batch", "elements",
- * "sizes", "shape". The first lines of the body have already added the offsets to the
+ * "sizes", "shape", "call". The first lines of the body have already added the offsets to the
  * pointers. Inputs are const.
  *
  * SPDX-License-Identifier: Apache-2.0

@@ -59,7 +59,8 @@ typedef enum clconv_arg_kind {
     CLCONV_ARG_BATCH,    /* "int": images of this call */
     CLCONV_ARG_ELEMENTS, /* "long": elements of a tensor in this call */
     CLCONV_ARG_SIZES,    /* "sizes_t", see sizes.h; "int batch" if baked */
-    CLCONV_ARG_SHAPE     /* "shape_t", the pass's shape, see kernel_shape.h */
+    CLCONV_ARG_SHAPE,    /* "shape_t", the pass's shape, see kernel_shape.h */
+    CLCONV_ARG_CALL      /* "call_t", the pass's shape: the rest is baked */
 } clconv_arg_kind;
 
 typedef struct clconv_arg {
@@ -81,7 +82,7 @@ typedef struct clconv_pass {
     unsigned serves; /* clconv_op mask: runs if one of these is wanted */
     bool counts;     /* runs if a report is wanted, whatever it serves ... */
     unsigned unless; /* ... but not if one of these clconv_op is wanted */
-    int64_t shape[CLCONV_MAX_SHAPE]; /* of a CLCONV_ARG_SHAPE */
+    int64_t shape[CLCONV_MAX_SHAPE]; /* of CLCONV_ARG_SHAPE or _CALL */
     int shape_count;
 } clconv_pass;
 

@@ -2,11 +2,14 @@
  * What a kernel computes from problem and values on the host and needs on the
  * device (pitches, numbers of tiles, places in the scratch), as one struct of
  * longs: an argument of the entry points, so that one program serves all
- * shapes, or baked into the text as a constant. The text is the same but for
- * that: it reads shape.pitch.
+ * shapes, or baked into the text as a constant, so that a compiler knows the
+ * sizes. The text is the same but for that: it reads shape.pitch. A baked
+ * program still serves every batch: what differs from call to call stays an
+ * argument.
  *
- *     clconv_shape s = {.baked = false};
+ *     clconv_shape s = {.baked = t->baked};
  *     clconv_shape_add(&s, "pitch", pitch);
+ *     clconv_shape_add_varying(&s, "batch", batch);
  *     clconv_shape_arg(&s, &pass);                    in passes()
  *     clconv_shape_emit(e, &s);                       in emit(), once
  *     clconv_shape_open(e, t, &pass, &s);             for each entry point
@@ -23,18 +26,25 @@ typedef struct clconv_shape {
     int count;
     char name[CLCONV_MAX_SHAPE][24];
     int64_t value[CLCONV_MAX_SHAPE];
+    bool varying[CLCONV_MAX_SHAPE]; /* from call to call */
 } clconv_shape;
 
+/* A member that is the same in all calls of a plan. */
 void clconv_shape_add(clconv_shape *s, const char *name, int64_t value);
 
-/* The last argument of a pass; none if it is baked. */
+/* A member that depends on the batch of the call. */
+void clconv_shape_add_varying(clconv_shape *s, const char *name, int64_t value);
+
+/* The last argument of a pass: all members; baked, the varying ones alone,
+ * and no argument if there are none. */
 void clconv_shape_arg(const clconv_shape *s, clconv_pass *pass);
 
-/* typedef struct { long pitch; ... } shape_t; */
+/* typedef struct { long pitch; long batch; ... } shape_t;
+ * baked, if members vary, also typedef struct { long batch; ... } call_t; */
 void clconv_shape_emit(clconv_emit *e, const clconv_shape *s);
 
 /* clconv_entry_open(); then, baked, the constant that the argument replaces:
- * const shape_t shape = { .pitch = 29, ... }; */
+ * const shape_t shape = { .pitch = 29, .batch = call.batch, ... }; */
 void clconv_shape_open(clconv_emit *e, const clconv_task *t,
                        const clconv_pass *pass, const clconv_shape *s);
 

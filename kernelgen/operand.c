@@ -23,6 +23,11 @@ bool clconv_operand_is_half(const clconv_task *t, clconv_tensor tensor)
            (t->copies & CLCONV_BIT(tensor));
 }
 
+bool clconv_operand_fits_half(const clconv_problem *p, clconv_tensor tensor)
+{
+    return p->math == CLCONV_MIXED || p->type[tensor] == CLCONV_F16;
+}
+
 bool clconv_operand_is_fused(const clconv_task *t, clconv_tensor tensor)
 {
     return clconv_problem_casts(t->problem, tensor) &&

@@ -27,6 +27,9 @@ enum { CLCONV_CAST_SEPARATE, CLCONV_CAST_FUSED };
 /* Is the operand read as half in this task: an fp16 tensor or a copy? */
 bool clconv_operand_is_half(const clconv_task *t, clconv_tensor tensor);
 
+/* Is an operand, as it is multiplied, an fp16 number: may a kernel keep it so? */
+bool clconv_operand_fits_half(const clconv_problem *p, clconv_tensor tensor);
+
 /* Is it rounded in place as it is read? */
 bool clconv_operand_is_fused(const clconv_task *t, clconv_tensor tensor);
 

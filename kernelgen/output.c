@@ -116,6 +116,44 @@ void clconv_output_emit_put(clconv_emit *e, const clconv_problem *p,
     clconv_emit_blank(e);
 }
 
+#define RUN_WIDTH 16
+
+/* The next width values, if count has that bit. */
+static void emit_run_rest(clconv_emit *e, int width)
+{
+    clconv_operand_set_width(e, width);
+    clconv_emit_set(e, "width", width);
+    clconv_emit_open(e, "if (count & $width)");
+    clconv_emit_line(e, width > 1 ? "store_$tensor$vn(p, i, vload$vn(0, "
+                                    "values), beta$tally_pass);"
+                                  : "store_$tensor(p, i, *values, "
+                                    "beta$tally_pass);");
+    clconv_emit_line(e, "i += $width;");
+    clconv_emit_line(e, "values += $width;");
+    clconv_emit_close(e);
+}
+
+void clconv_output_emit_run(clconv_emit *e, const clconv_problem *p,
+                            clconv_tensor tensor)
+{
+    for (int width = RUN_WIDTH; width > 0; width /= 2)
+        clconv_output_emit_store(e, p, tensor, width);
+    clconv_emit_line(e, "static void store_${tensor}_run(__global $stored *p, "
+                        "long i,");
+    clconv_emit_open(e, "    const float *values, int count, float "
+                        "beta$tally_parameter)");
+    clconv_emit_open(e, "for (; count >= 16; count -= 16)");
+    clconv_emit_line(e, "store_${tensor}16(p, i, vload16(0, values), "
+                        "beta$tally_pass);");
+    clconv_emit_line(e, "i += 16;");
+    clconv_emit_line(e, "values += 16;");
+    clconv_emit_close(e);
+    for (int width = RUN_WIDTH / 2; width > 0; width /= 2)
+        emit_run_rest(e, width);
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
 void clconv_output_emit_tally(clconv_emit *e, const clconv_problem *p,
                               clconv_tensor tensor)
 {

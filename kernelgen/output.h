@@ -41,6 +41,15 @@ void clconv_output_emit_store(clconv_emit *e, const clconv_problem *p,
 void clconv_output_emit_put(clconv_emit *e, const clconv_problem *p,
                             clconv_tensor tensor, int width);
 
+/*
+ * void store_<output>_run(__global T *p, long i, const float *values, int count,
+ * float beta[, counts_t *tally]) stores count neighbours at i, in as few stores
+ * as there can be: none may be stored twice, since beta would be added twice.
+ * Emits the stores of all widths, so not beside clconv_output_emit_store().
+ */
+void clconv_output_emit_run(clconv_emit *e, const clconv_problem *p,
+                            clconv_tensor tensor);
+
 /* Declares the tally; nothing if the output is not counted. */
 void clconv_output_emit_tally(clconv_emit *e, const clconv_problem *p,
                               clconv_tensor tensor);

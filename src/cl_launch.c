@@ -276,6 +276,7 @@ static void bind_arg(binder *b, const clconv_arg *arg)
     case CLCONV_ARG_ELEMENTS: bind_elements(b, t); break;
     case CLCONV_ARG_SIZES: bind_sizes(b); break;
     case CLCONV_ARG_SHAPE:
+    case CLCONV_ARG_CALL:
         bind_value(b, (size_t)b->pass->shape_count * sizeof *b->pass->shape,
                    b->pass->shape);
         break;

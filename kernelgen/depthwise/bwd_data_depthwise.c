@@ -27,13 +27,14 @@
 #include "depthwise_dx.h"
 #include "entry.h"
 #include "generic.h"
+#include "integers.h"
 #include "kernel.h"
 #include "output.h"
 
 #define ENTRY "bwd_data_depthwise"
 #define LANES CLCONV_DEPTHWISE_LANES
 
-enum { VECTORS, TILE, SPLIT, CAST, PARAMS };
+enum { VECTORS, TILE, SPLIT, CAST, SHAPE, PARAMS };
 
 static const clconv_param params[PARAMS] = {
     [VECTORS] = {"vectors", CLCONV_VALUES(8, 1, 2, 4, 16),
@@ -42,6 +43,7 @@ static const clconv_param params[PARAMS] = {
     [SPLIT] = {"split", CLCONV_VALUES(1, 2, 4, 8, 16), "bands of rows"},
     [CAST] = {"cast", CLCONV_NAMES("fused", "separate"),
               "where dY is rounded to fp16"},
+    [SHAPE] = CLCONV_SHAPE_PARAM,
 };
 
 enum { CAST_FUSED, CAST_SEPARATE };
@@ -49,11 +51,6 @@ enum { CAST_FUSED, CAST_SEPARATE };
 /* NHWC: columns of a phase that are summed before they go out, if the line has
  * room. */
 #define CHUNK 4
-
-static int64_t min2(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* ---- Geometry --------------------------------------------------------- */
 
@@ -83,8 +80,9 @@ static int64_t most_columns(const clconv_problem *p, int vectors, int64_t ring,
     int64_t column = clconv_depthwise_channels(p, vectors);
     if (p->layout == CLCONV_NHWC)
         return row / column - halo;
-    int64_t columns = min2(row - clconv_depthwise_align(halo, LANES) - LANES,
-                           CLCONV_DEPTHWISE_LINE / p->stride_w);
+    int64_t columns =
+        clconv_min(row - clconv_depthwise_align(halo, LANES) - LANES,
+                   CLCONV_DEPTHWISE_LINE / p->stride_w);
     return clconv_depthwise_floor(columns, LANES) * LANES;
 }
 
@@ -101,12 +99,11 @@ static bool set_columns(const clconv_problem *p, int vectors, layout *l)
         return false;
     int64_t halo = halo_of(p, l->base);
     int64_t most = most_columns(p, vectors, l->ring, halo);
-    int64_t columns = clconv_generic_divide_up(p->w, p->stride_w);
+    int64_t columns = clconv_divide_up(p->w, p->stride_w);
     if (most < 1)
         return false;
-    l->block = clconv_generic_divide_up(
-        columns, clconv_generic_divide_up(columns, most));
-    l->blocks = clconv_generic_divide_up(columns, l->block);
+    l->block = clconv_divide_up(columns, clconv_divide_up(columns, most));
+    l->blocks = clconv_divide_up(columns, l->block);
     l->room = halo + l->block;
     l->pitch = p->layout == CLCONV_NHWC
                    ? l->room * clconv_depthwise_channels(p, vectors)
@@ -120,11 +117,11 @@ static layout layout_of(const clconv_task *t)
     const clconv_problem *p = t->problem;
     layout l = {0};
     set_columns(p, t->values[VECTORS], &l);
-    l.band = clconv_generic_divide_up(p->h, min2(t->values[SPLIT], p->h));
-    l.bands = clconv_generic_divide_up(p->h, l.band);
-    l.chunk = min2(CHUNK, CLCONV_DEPTHWISE_LINE /
-                              (p->stride_w * clconv_depthwise_channels(
-                                                 p, t->values[VECTORS])));
+    l.band = clconv_divide_up(p->h, clconv_min(t->values[SPLIT], p->h));
+    l.bands = clconv_divide_up(p->h, l.band);
+    l.chunk = clconv_min(CHUNK, CLCONV_DEPTHWISE_LINE /
+                                    (p->stride_w * clconv_depthwise_channels(
+                                                       p, t->values[VECTORS])));
     return l;
 }
 
@@ -149,7 +146,7 @@ static clconv_shape shape_of(const clconv_task *t, int64_t batch)
 {
     const clconv_problem *p = t->problem;
     layout l = layout_of(t);
-    clconv_shape s = {.baked = false};
+    clconv_shape s = {.baked = t->baked};
     clconv_depthwise_add_sizes(&s, p, batch);
     clconv_shape_add(&s, "c_blocks", channel_blocks(t));
     clconv_shape_add(&s, "ring", l.ring);
@@ -221,11 +218,10 @@ static double vectors_of(const clconv_problem *p)
 {
     double rows = (double)p->n * (double)p->h;
     if (p->layout == CLCONV_NHWC)
-        return rows * (double)p->w *
-               (double)clconv_generic_divide_up(p->groups, LANES);
-    int64_t columns = clconv_generic_divide_up(p->w, p->stride_w);
+        return rows * (double)p->w * (double)clconv_divide_up(p->groups, LANES);
+    int64_t columns = clconv_divide_up(p->w, p->stride_w);
     return rows * (double)(p->groups * p->stride_w) *
-           (double)clconv_generic_divide_up(columns, LANES);
+           (double)clconv_divide_up(columns, LANES);
 }
 
 /* Of a vector, in vector operations: two a tap, ten to write it. */
@@ -325,12 +321,13 @@ static void emit_arrays(clconv_emit *e, bool nchw)
                      "phase_t phases[$max_stride], row_phases[$max_stride];");
 }
 
-static void emit_entry(clconv_emit *e, const clconv_task *t)
+static void emit_entry(clconv_emit *e, const clconv_task *t,
+                       const clconv_shape *s)
 {
     bool nchw = t->problem->layout == CLCONV_NCHW;
     clconv_pass pass;
     passes(t, t->problem->n, &pass);
-    clconv_entry_open(e, t, &pass, NULL);
+    clconv_shape_open(e, t, &pass, s);
     clconv_emit_line(e, "const place_t at = find_place(get_group_id(0), "
                         "shape);");
     emit_arrays(e, nchw);
@@ -373,7 +370,7 @@ static void emit(clconv_emit *e, const clconv_task *t)
     clconv_shape_emit(e, &s);
     clconv_depthwise_set_holes(e, t, t->values[VECTORS]);
     clconv_depthwise_emit_dx(e, t, t->values[TILE]);
-    emit_entry(e, t);
+    emit_entry(e, t, &s);
 }
 
 const clconv_kernel clconv_bwd_data_depthwise = {

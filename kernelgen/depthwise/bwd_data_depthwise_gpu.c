@@ -20,6 +20,7 @@
 #include "depthwise.h"
 #include "entry.h"
 #include "generic.h"
+#include "integers.h"
 #include "kernel.h"
 #include "operand.h"
 #include "output.h"
@@ -62,8 +63,7 @@ static int64_t items_of(const clconv_task *t, int64_t batch)
 {
     const clconv_problem *p = t->problem;
     if (takes_rows(t))
-        return batch * p->c * p->w *
-               clconv_generic_divide_up(p->h, t->values[VEC]);
+        return batch * p->c * p->w * clconv_divide_up(p->h, t->values[VEC]);
     return batch * p->c * p->h * p->w / t->values[VEC];
 }
 
@@ -119,8 +119,7 @@ static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
     const clconv_problem *p = t->problem;
     *out = (clconv_pass){.entry = ENTRY, .serves = CLCONV_OP_DX};
     out->local = (size_t)t->values[LWS];
-    out->groups =
-        (size_t)clconv_generic_divide_up(items_of(t, batch), t->values[LWS]);
+    out->groups = (size_t)clconv_divide_up(items_of(t, batch), t->values[LWS]);
     clconv_entry_arg(out, CLCONV_ARG_OPERAND, CLCONV_DY);
     clconv_entry_arg(out, CLCONV_ARG_OPERAND, CLCONV_W);
     clconv_entry_arg(out, CLCONV_ARG_TENSOR, CLCONV_DX);

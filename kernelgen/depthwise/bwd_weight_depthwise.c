@@ -28,13 +28,14 @@
 #include "depthwise_dw.h"
 #include "entry.h"
 #include "generic.h"
+#include "integers.h"
 #include "kernel.h"
 
 #define ENTRY "bwd_weight_depthwise"
 #define ENTRY_SUM "bwd_weight_depthwise_sum"
 #define LANES CLCONV_DEPTHWISE_LANES
 
-enum { VECTORS, TILE, SPLIT, CAST, PARAMS };
+enum { VECTORS, TILE, SPLIT, CAST, SHAPE, PARAMS };
 
 static const clconv_param params[PARAMS] = {
     [VECTORS] = {"vectors", CLCONV_VALUES(8, 1, 2, 4, 16),
@@ -44,6 +45,7 @@ static const clconv_param params[PARAMS] = {
                "parts of the sum"},
     [CAST] = {"cast", CLCONV_NAMES("fused", "separate"),
               "where dY and X are rounded to fp16"},
+    [SHAPE] = CLCONV_SHAPE_PARAM,
 };
 
 enum { CAST_FUSED, CAST_SEPARATE };
@@ -56,16 +58,6 @@ enum { CAST_FUSED, CAST_SEPARATE };
 
 /* Floats of X that are counted at once, while a CPU's nearest cache has them. */
 #define COUNTED_FLOATS 2048
-
-static int64_t min2(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t max2(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 static bool is_nchw(const clconv_problem *p)
 {
@@ -100,13 +92,13 @@ static int64_t most_columns(const clconv_problem *p, int vectors, int64_t ring)
     int64_t column = clconv_depthwise_channels(p, vectors);
     int64_t row = CLCONV_DEPTHWISE_RING / ring;
     if (is_nchw(p)) {
-        int64_t phase = min2(row, CLCONV_DEPTHWISE_LINE) / p->stride_w;
+        int64_t phase = clconv_min(row, CLCONV_DEPTHWISE_LINE) / p->stride_w;
         int64_t spare = phase - 2 * LANES - (reach_w(p) + LANES) / p->stride_w;
         return clconv_depthwise_floor(spare, LANES) * LANES;
     }
     int64_t spare = row / column - reach_w(p) - 1;
     int64_t d = D_FLOATS / (column * p->group_k);
-    return spare < 0 ? 0 : min2(spare / p->stride_w + 1, d);
+    return spare < 0 ? 0 : clconv_min(spare / p->stride_w + 1, d);
 }
 
 /* Sizes of rows in private memory. */
@@ -139,9 +131,8 @@ static bool set_columns(const clconv_problem *p, int vectors, layout *l)
     int64_t most = most_columns(p, vectors, l->ring);
     if (most < 1)
         return false;
-    l->block =
-        clconv_generic_divide_up(p->q, clconv_generic_divide_up(p->q, most));
-    l->blocks = clconv_generic_divide_up(p->q, l->block);
+    l->block = clconv_divide_up(p->q, clconv_divide_up(p->q, most));
+    l->blocks = clconv_divide_up(p->q, l->block);
     set_rows(p, clconv_depthwise_channels(p, vectors), l);
     return true;
 }
@@ -151,13 +142,13 @@ static layout layout_of(const clconv_task *t)
     const clconv_problem *p = t->problem;
     layout l = {0};
     set_columns(p, t->values[VECTORS], &l);
-    int64_t strips = max2(p->n, 1) * l.blocks;
-    int64_t bands = clconv_generic_divide_up(t->values[SPLIT], strips);
-    l.band = clconv_generic_divide_up(p->p, min2(bands, p->p));
-    l.bands = clconv_generic_divide_up(p->p, l.band);
-    l.fold = max2(
-        1, CHAIN / clconv_generic_divide_up(l.block, is_nchw(p) ? LANES : 1));
-    l.counted = max2(1, COUNTED_FLOATS / (p->stride_h * l.pitch));
+    int64_t strips = clconv_max(p->n, 1) * l.blocks;
+    int64_t bands = clconv_divide_up(t->values[SPLIT], strips);
+    l.band = clconv_divide_up(p->p, clconv_min(bands, p->p));
+    l.bands = clconv_divide_up(p->p, l.band);
+    l.fold =
+        clconv_max(1, CHAIN / clconv_divide_up(l.block, is_nchw(p) ? LANES : 1));
+    l.counted = clconv_max(1, COUNTED_FLOATS / (p->stride_h * l.pitch));
     return l;
 }
 
@@ -170,7 +161,7 @@ static clconv_shape shape_of(const clconv_task *t, int64_t batch)
 {
     const clconv_problem *p = t->problem;
     layout l = layout_of(t);
-    clconv_shape s = {.baked = false};
+    clconv_shape s = {.baked = t->baked};
     clconv_depthwise_add_sizes(&s, p, batch);
     clconv_shape_add(&s, "c_blocks", channel_blocks(t));
     clconv_shape_add(&s, "elements", clconv_problem_elements(p, CLCONV_DW));
@@ -260,10 +251,8 @@ static double vectors_of(const clconv_problem *p)
 {
     double rows = (double)p->n * (double)p->p * (double)p->group_k;
     if (!is_nchw(p))
-        return rows * (double)p->q *
-               (double)clconv_generic_divide_up(p->groups, LANES);
-    return rows * (double)p->groups *
-           (double)clconv_generic_divide_up(p->q, LANES);
+        return rows * (double)p->q * (double)clconv_divide_up(p->groups, LANES);
+    return rows * (double)p->groups * (double)clconv_divide_up(p->q, LANES);
 }
 
 /* Of a vector, in vector operations: two a tap, ten to read it. */
@@ -418,10 +407,10 @@ static void emit_counters(clconv_emit *e)
 }
 
 static void emit_entry(clconv_emit *e, const clconv_task *t,
-                       const clconv_pass *pass)
+                       const clconv_pass *pass, const clconv_shape *s)
 {
     bool nchw = is_nchw(t->problem);
-    clconv_entry_open(e, t, pass, NULL);
+    clconv_shape_open(e, t, pass, s);
     clconv_emit_line(e, "const long c_block = get_group_id(0) % "
                         "shape.c_blocks;");
     clconv_emit_line(e, "const long part = get_group_id(0) / "
@@ -465,14 +454,14 @@ static void emit(clconv_emit *e, const clconv_task *t)
     clconv_depthwise_set_holes(e, t, t->values[VECTORS]);
     clconv_emit_part(e, "lanes");
     clconv_depthwise_emit_dw(e, t, t->values[TILE]);
-    emit_entry(e, t, &pass[0]);
+    emit_entry(e, t, &pass[0], &s);
     clconv_depthwise_emit_sum(e, t, &pass[1], &s, LANES);
 }
 
 const clconv_kernel clconv_bwd_weight_depthwise = {
     .name = ENTRY,
     .role = CLCONV_ROLE_BWD_WEIGHT,
-    .revision = 2,
+    .revision = 3,
     .summary = "depthwise on CPUs: each row read once, two-stage sums",
     .params = params,
     .param_count = PARAMS,

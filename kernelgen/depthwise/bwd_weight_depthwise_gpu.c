@@ -17,6 +17,7 @@
 #include "depthwise.h"
 #include "entry.h"
 #include "generic.h"
+#include "integers.h"
 #include "kernel.h"
 #include "operand.h"
 
@@ -48,27 +49,26 @@ static int64_t channels_of(const clconv_problem *p)
 /* Work-groups of a part. */
 static int64_t part_groups(const clconv_problem *p, const int *values)
 {
-    return clconv_generic_divide_up(p->k, channels_of(p)) *
-           clconv_generic_divide_up(p->r * p->s, values[TAPS]);
+    return clconv_divide_up(p->k, channels_of(p)) *
+           clconv_divide_up(p->r * p->s, values[TAPS]);
 }
 
 static clconv_shape shape_of(const clconv_task *t, int64_t batch)
 {
     const clconv_problem *p = t->problem;
     int64_t images = p->n > 0 ? p->n : 1;
-    int64_t wanted = clconv_generic_divide_up(t->values[SPLIT], images);
-    int64_t band = clconv_generic_divide_up(p->p, wanted < p->p ? wanted : p->p);
+    int64_t wanted = clconv_divide_up(t->values[SPLIT], images);
+    int64_t band = clconv_divide_up(p->p, wanted < p->p ? wanted : p->p);
     clconv_shape s = {.baked = false};
     clconv_depthwise_add_sizes(&s, p, batch);
     clconv_shape_add(&s, "k", p->k);
-    clconv_shape_add(&s, "k_blocks",
-                     clconv_generic_divide_up(p->k, channels_of(p)));
+    clconv_shape_add(&s, "k_blocks", clconv_divide_up(p->k, channels_of(p)));
     clconv_shape_add(&s, "tap_blocks",
-                     clconv_generic_divide_up(p->r * p->s, t->values[TAPS]));
+                     clconv_divide_up(p->r * p->s, t->values[TAPS]));
     clconv_shape_add(&s, "elements", clconv_problem_elements(p, CLCONV_DW));
     clconv_shape_add(&s, "parts", t->values[SPLIT]);
     clconv_shape_add(&s, "band", band);
-    clconv_shape_add(&s, "bands", clconv_generic_divide_up(p->p, band));
+    clconv_shape_add(&s, "bands", clconv_divide_up(p->p, band));
     return s;
 }
 

@@ -8,6 +8,7 @@
 #include "cost.h"
 #include "entry.h"
 #include "generic.h"
+#include "integers.h"
 #include "operand.h"
 #include "output.h"
 
@@ -37,8 +38,7 @@ int64_t clconv_depthwise_channels(const clconv_problem *p, int vectors)
 
 int64_t clconv_depthwise_channel_blocks(const clconv_problem *p, int vectors)
 {
-    return clconv_generic_divide_up(p->groups,
-                                    clconv_depthwise_channels(p, vectors));
+    return clconv_divide_up(p->groups, clconv_depthwise_channels(p, vectors));
 }
 
 bool clconv_depthwise_is_small(const clconv_problem *p, int vectors)
@@ -57,7 +57,7 @@ bool clconv_depthwise_is_small(const clconv_problem *p, int vectors)
 
 int64_t clconv_depthwise_align(int64_t a, int64_t b)
 {
-    return clconv_generic_divide_up(a, b) * b;
+    return clconv_divide_up(a, b) * b;
 }
 
 int64_t clconv_depthwise_floor(int64_t a, int64_t b)
@@ -108,7 +108,7 @@ static void add_strides(clconv_shape *s, const clconv_problem *p)
 void clconv_depthwise_add_sizes(clconv_shape *s, const clconv_problem *p,
                                 int64_t batch)
 {
-    clconv_shape_add(s, "n", batch);
+    clconv_shape_add_varying(s, "n", batch);
     clconv_shape_add(s, "c", p->c);
     clconv_shape_add(s, "h", p->h);
     clconv_shape_add(s, "w", p->w);
@@ -316,8 +316,7 @@ clconv_pass clconv_depthwise_sum_pass(const clconv_task *t,
     int64_t elements = clconv_problem_elements(t->problem, CLCONV_DW);
     clconv_pass pass = {.entry = entry, .serves = CLCONV_OP_DW};
     pass.local = (size_t)local;
-    pass.groups =
-        (size_t)clconv_generic_divide_up(elements, (int64_t)width * local);
+    pass.groups = (size_t)clconv_divide_up(elements, (int64_t)width * local);
     clconv_entry_arg(&pass, CLCONV_ARG_SCRATCH, CLCONV_DW);
     clconv_entry_arg(&pass, CLCONV_ARG_TENSOR, CLCONV_DW);
     clconv_entry_arg(&pass, CLCONV_ARG_BETA, CLCONV_DW);

@@ -5,7 +5,6 @@
 
 #include "counts.h"
 #include "depthwise.h"
-#include "operand.h"
 
 /* ---- A strip ---------------------------------------------------------- */
 
@@ -113,87 +112,6 @@ static void emit_find_lines(clconv_emit *e)
 
 /* ---- Counts ----------------------------------------------------------- */
 
-/* Elements of X that are looked at together. */
-#define LOOK 256
-
-/* Holes $low and $limit, as bits of a float without its sign: an X from $low to
- * $limit is counted as nonzero alone. */
-static void set_ordinary(clconv_emit *e, const clconv_problem *p)
-{
-    const int normal = 127 - 14; /* the exponent of fp16's smallest normal */
-    int cast_log2 = clconv_problem_cast_log2(p, CLCONV_X);
-    bool rounds =
-        clconv_problem_casts(p, CLCONV_X) || p->type[CLCONV_X] == CLCONV_F16;
-    clconv_operand_set_limit(e, cast_log2);
-    clconv_emit_set(e, "low", rounds ? (normal - cast_log2) << 23 : 1);
-    if (!rounds)
-        clconv_emit_set_text(e, "limit", "0x7f7fffff");
-}
-
-/* Nearly all runs of vectors hold zeros and ordinary numbers alone, which
- * takes half of see_x16's operations to find out. The others are read again. */
-static void emit_look(clconv_emit *e, const clconv_problem *p)
-{
-    set_ordinary(e, p);
-    clconv_emit_line(e, "static void look_x(seen16_t *seen, "
-                        "__global const $x_type *x, int count)");
-    clconv_emit_open(e, NULL);
-    clconv_emit_line(e, "int16 nonzero = 0;");
-    clconv_emit_line(e, "uint16 above = 0;");
-    clconv_emit_open(e, "for (int i = 0; i < count; i += 16)");
-    clconv_emit_line(e, "const int16 b = as_int16(read_x16(x, i)) & "
-                        "0x7fffffff;");
-    clconv_emit_line(e, "nonzero -= b != 0;");
-    clconv_emit_line(e, "above = max(above, as_uint16(b != 0 ? b - $low : "
-                        "0));");
-    clconv_emit_close(e);
-    clconv_emit_open(e, "if (isum16(above > (uint16)($limit - $low)) == 0)");
-    clconv_emit_line(e, "seen->nonzero += nonzero;");
-    clconv_emit_line(e, "return;");
-    clconv_emit_close(e);
-    clconv_emit_line(e, "for (int i = 0; i < count; i += 16)");
-    clconv_emit_line(e, "    see_x16(seen, read_x16(x, i));");
-    clconv_emit_close(e);
-    clconv_emit_blank(e);
-}
-
-/* At the end of the tensor, element by element. */
-static void emit_rest(clconv_emit *e)
-{
-    clconv_emit_line(e, "__attribute__((noinline))");
-    clconv_emit_line(e, "static float16 rest_x(__global const $x_type *x, "
-                        "long i, int count)");
-    clconv_emit_open(e, NULL);
-    clconv_emit_line(e, "float v[16];");
-    clconv_emit_line(e, "for (int lane = 0; lane < 16; ++lane)");
-    clconv_emit_line(e, "    v[lane] = lane < count ? read_x(x, i + lane) : "
-                        "0.0f;");
-    clconv_emit_line(e, "return vload16(0, v);");
-    clconv_emit_close(e);
-    clconv_emit_blank(e);
-}
-
-/* count elements from i on of a tensor of end elements. */
-static void emit_see_run(clconv_emit *e)
-{
-    clconv_emit_set(e, "look", LOOK);
-    clconv_emit_line(e, "static void see_run(seen16_t *seen, "
-                        "__global const $x_type *x, long i, int count,");
-    clconv_emit_open(e, "    long end)");
-    clconv_emit_line(e, "const int whole = count & ~15;");
-    clconv_emit_line(e, "for (int j = 0; j < whole; j += $look)");
-    clconv_emit_line(e, "    look_x(seen, x + i + j, min($look, whole - j));");
-    clconv_emit_line(e, "const int rest = count - whole;");
-    clconv_emit_line(e, "i += whole;");
-    clconv_emit_line(e, "if (rest > 0 && i + 16 <= end)");
-    clconv_emit_line(e, "    see_x16(seen, select((float16)(0.0f), "
-                        "read_x16(x, i), $lanes < rest));");
-    clconv_emit_line(e, "else if (rest > 0)");
-    clconv_emit_line(e, "    see_x16(seen, rest_x(x, i, rest));");
-    clconv_emit_close(e);
-    clconv_emit_blank(e);
-}
-
 /* Each row and column of X belongs to one of dY, whose strip counts it,
  * whether or not a tap reaches it. */
 static void emit_share(clconv_emit *e)
@@ -220,12 +138,14 @@ static void emit_see_each(clconv_emit *e, bool nchw)
     clconv_emit_close(e);
     clconv_emit_open(e, "for (int row = 0; row < rows; ++row)");
     if (nchw) {
-        clconv_emit_line(e, "see_run(seen, x, i + row * shape.x_row, columns, "
-                            "end);");
+        clconv_emit_line(e, "const long from = i + row * shape.x_row;");
+        clconv_emit_line(e, "see_x_run(seen, x, from, from + columns, end);");
     } else {
-        clconv_emit_line(e, "for (int w = 0; w < columns; ++w)");
-        clconv_emit_line(e, "    see_run(seen, x, i + row * shape.x_row + "
-                            "w * shape.x_column, channels, end);");
+        clconv_emit_open(e, "for (int w = 0; w < columns; ++w)");
+        clconv_emit_line(e, "const long from = i + row * shape.x_row + "
+                            "w * shape.x_column;");
+        clconv_emit_line(e, "see_x_run(seen, x, from, from + channels, end);");
+        clconv_emit_close(e);
     }
     clconv_emit_close(e);
 }
@@ -261,13 +181,8 @@ static void emit_see_rows(clconv_emit *e, bool nchw)
 
 static void emit_counts(clconv_emit *e, const clconv_task *t)
 {
-    clconv_operand_emit_read(e, t, CLCONV_X, 1);
-    clconv_operand_emit_read(e, t, CLCONV_X, CLCONV_DEPTHWISE_LANES);
-    clconv_counts_emit_seen(e, CLCONV_DEPTHWISE_LANES);
-    clconv_counts_emit_see(e, t->problem, CLCONV_X, CLCONV_DEPTHWISE_LANES);
-    emit_look(e, t->problem);
-    emit_rest(e);
-    emit_see_run(e);
+    clconv_counts_emit_seen(e, CLCONV_COUNTS_RUN);
+    clconv_counts_emit_run(e, t, CLCONV_X);
     emit_share(e);
     emit_see_rows(e, t->problem->layout == CLCONV_NCHW);
 }

@@ -16,6 +16,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "entry.h"
+#include "integers.h"
 #include "kernel_shape.h"
 #include "local.h"
 #include "output.h"
@@ -50,8 +51,7 @@ static int split_of(const clconv_problem *p, const clconv_device *d,
     int64_t parts = (int64_t)values[FILL] * d->compute_units / blocks;
     int64_t most =
         clconv_weight_nest_most_parts(p, d, values[CLCONV_LOCAL_TILE_K]);
-    parts = parts < most ? parts : most;
-    return parts > 1 ? (int)parts : 1;
+    return (int)clconv_max(1, clconv_min(parts, most));
 }
 
 static clconv_weight_tile tile_of(const clconv_task *t)

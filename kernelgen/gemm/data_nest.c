@@ -9,6 +9,7 @@
 #include "data_nest.h"
 
 #include "entry.h"
+#include "integers.h"
 #include "output.h"
 #include "sizes.h"
 
@@ -30,20 +31,15 @@ clconv_nest clconv_data_nest(const clconv_problem *p, clconv_data_order order)
     };
 }
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 int64_t clconv_data_nest_pixels(const clconv_problem *p)
 {
-    return clconv_nest_tiles(p->h, p->stride_h) *
-           clconv_nest_tiles(p->w, p->stride_w);
+    return clconv_divide_up(p->h, p->stride_h) *
+           clconv_divide_up(p->w, p->stride_w);
 }
 
 int64_t clconv_data_nest_phases(const clconv_problem *p)
 {
-    return smaller(p->stride_h, p->h) * smaller(p->stride_w, p->w);
+    return clconv_min(p->stride_h, p->h) * clconv_min(p->stride_w, p->w);
 }
 
 /* Pixels, terms and work-groups are counted in ints on the device, with room
@@ -64,8 +60,8 @@ int64_t clconv_data_nest_blocks(const clconv_problem *p, int64_t batch,
 {
     int64_t pixels = batch * clconv_data_nest_pixels(p);
     return clconv_data_nest_phases(p) * p->groups *
-           clconv_nest_tiles(pixels, tile_m) *
-           clconv_nest_tiles(p->group_c, tile_n);
+           clconv_divide_up(pixels, tile_m) *
+           clconv_divide_up(p->group_c, tile_n);
 }
 
 double clconv_data_nest_waste(const clconv_problem *p, int tile_m, int tile_n)

@@ -25,6 +25,7 @@
 #include "local.h"
 
 #include "cost.h"
+#include "integers.h"
 #include "local_stage.h"
 #include "operand.h"
 
@@ -167,8 +168,8 @@ static double time_of(const int *values, const clconv_device *d, int64_t rows,
 {
     int tile_m = values[CLCONV_LOCAL_TILE_M];
     int tile_n = values[CLCONV_LOCAL_TILE_N];
-    double groups = (double)results * (double)clconv_nest_tiles(rows, tile_m) *
-                    (double)clconv_nest_tiles(columns, tile_n);
+    double groups = (double)results * (double)clconv_divide_up(rows, tile_m) *
+                    (double)clconv_divide_up(columns, tile_n);
     double idle = GROUPS_WANTED * d->compute_units / groups;
     return clconv_cost_waste(rows, tile_m) * clconv_cost_waste(columns, tile_n) /
            share(values, d) * (idle > 1 ? idle : 1);

@@ -23,6 +23,7 @@
 
 #include <stdio.h>
 
+#include "integers.h"
 #include "operand.h"
 
 #define SPOT_BYTES 16
@@ -47,7 +48,7 @@ static int vectors(const clconv_local_stage *s)
 
 static int own_vectors(const clconv_local_stage *s)
 {
-    return (vectors(s) + s->items - 1) / s->items;
+    return (int)clconv_divide_up(vectors(s), s->items);
 }
 
 /* Different rows, or first rows of vectors, that a work-item meets where

@@ -3,11 +3,6 @@
  */
 #include "nest.h"
 
-int64_t clconv_nest_tiles(int64_t count, int64_t tile)
-{
-    return (count + tile - 1) / tile;
-}
-
 /* A filter with its holes is no larger than the padded image. */
 bool clconv_nest_covers(const clconv_problem *p)
 {

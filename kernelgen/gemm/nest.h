@@ -48,9 +48,6 @@ typedef struct clconv_nest {
     bool c_along_m; /* do neighbours in memory follow rows of C? */
 } clconv_nest;
 
-/* Tiles that cover count elements. */
-int64_t clconv_nest_tiles(int64_t count, int64_t tile);
-
 /* Padded images, and with them filters and their holes, below the limit. */
 bool clconv_nest_covers(const clconv_problem *p);
 

@@ -4,6 +4,7 @@
 #include "weight_nest.h"
 
 #include "entry.h"
+#include "integers.h"
 #include "output.h"
 #include "sizes.h"
 
@@ -35,8 +36,8 @@ int64_t clconv_weight_nest_columns(const clconv_problem *p)
 int64_t clconv_weight_nest_blocks(const clconv_problem *p, int tile_m,
                                   int tile_n)
 {
-    return p->groups * clconv_nest_tiles(p->group_k, tile_m) *
-           clconv_nest_tiles(clconv_weight_nest_columns(p), tile_n);
+    return p->groups * clconv_divide_up(p->group_k, tile_m) *
+           clconv_divide_up(clconv_weight_nest_columns(p), tile_n);
 }
 
 double clconv_weight_nest_waste(const clconv_problem *p, int tile_m, int tile_n)
@@ -75,18 +76,13 @@ int clconv_weight_nest_split(const clconv_problem *p, const clconv_device *d,
     return split;
 }
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 int64_t clconv_weight_nest_most_parts(const clconv_problem *p,
                                       const clconv_device *d, int tile_k)
 {
     int64_t pixels = p->n * p->p * p->q;
     int64_t bytes = 4 * clconv_problem_elements(p, CLCONV_DW);
-    int64_t budget = smaller(MOST_SCRATCH, (int64_t)d->max_allocation);
-    int64_t most = smaller(pixels / (LEAST_PART * tile_k), budget / bytes);
+    int64_t budget = clconv_min(MOST_SCRATCH, (int64_t)d->max_allocation);
+    int64_t most = clconv_min(pixels / (LEAST_PART * tile_k), budget / bytes);
     return most > 1 ? most : 1;
 }
 
@@ -127,7 +123,7 @@ static void sum_pass(const clconv_task *t, const clconv_weight_tile *tile,
                      clconv_pass *out)
 {
     int64_t elements = clconv_problem_elements(t->problem, CLCONV_DW);
-    out->groups = (size_t)clconv_nest_tiles(elements, tile->items);
+    out->groups = (size_t)clconv_divide_up(elements, tile->items);
     clconv_entry_arg(out, CLCONV_ARG_SCRATCH, CLCONV_DW);
     add_output_args(t, out);
 }

@@ -27,6 +27,7 @@
 #include "cost.h"
 #include "entry.h"
 #include "generic.h"
+#include "integers.h"
 #include "kernel.h"
 #include "operand.h"
 #include "output.h"
@@ -101,9 +102,9 @@ static int64_t work_items(const clconv_task *t, int64_t batch)
     int64_t vec = t->values[VEC], tile = t->values[TILE];
     bool nchw = p->layout == CLCONV_NCHW;
     int64_t phases = p->stride_w < p->w ? p->stride_w : p->w;
-    int64_t columns = clconv_generic_divide_up(p->w, p->stride_w);
-    int64_t blocks = clconv_generic_divide_up(p->group_c, nchw ? tile : vec);
-    int64_t tiles = clconv_generic_divide_up(columns, nchw ? vec : tile);
+    int64_t columns = clconv_divide_up(p->w, p->stride_w);
+    int64_t blocks = clconv_divide_up(p->group_c, nchw ? tile : vec);
+    int64_t tiles = clconv_divide_up(columns, nchw ? vec : tile);
     return batch * p->groups * blocks * p->h * phases * tiles;
 }
 
@@ -117,7 +118,7 @@ static double cost(const clconv_task *t)
     const clconv_problem *p = t->problem;
     bool nchw = p->layout == CLCONV_NCHW;
     int64_t vec = t->values[VEC], tile = t->values[TILE];
-    int64_t columns = clconv_generic_divide_up(p->w, p->stride_w);
+    int64_t columns = clconv_divide_up(p->w, p->stride_w);
     double waste = clconv_cost_waste(columns, nchw ? vec : tile);
     waste *= clconv_cost_waste(p->group_c, nchw ? tile : vec);
     double share = t->values[VEC] > 1 ? CPU_SHARE : GPU_SHARE;
@@ -129,8 +130,7 @@ static clconv_pass main_pass(const clconv_task *t, int64_t batch)
 {
     clconv_pass pass = {.entry = ENTRY, .serves = CLCONV_OP_DX};
     pass.local = (size_t)t->values[LWS];
-    pass.groups =
-        (size_t)clconv_generic_divide_up(work_items(t, batch), t->values[LWS]);
+    pass.groups = (size_t)clconv_divide_up(work_items(t, batch), t->values[LWS]);
     clconv_entry_arg(&pass, CLCONV_ARG_OPERAND, CLCONV_DY);
     clconv_entry_arg(
         &pass, prepares(t) ? CLCONV_ARG_SCRATCH : CLCONV_ARG_OPERAND, CLCONV_W);
@@ -148,8 +148,7 @@ static clconv_pass weights_pass(const clconv_task *t)
     const clconv_problem *p = t->problem;
     clconv_pass pass = {.entry = ENTRY_WEIGHTS, .serves = CLCONV_OP_DX};
     pass.local = (size_t)t->values[LWS];
-    pass.groups =
-        (size_t)clconv_generic_divide_up(p->k * p->r * p->s, t->values[LWS]);
+    pass.groups = (size_t)clconv_divide_up(p->k * p->r * p->s, t->values[LWS]);
     clconv_entry_arg(&pass, CLCONV_ARG_OPERAND, CLCONV_W);
     clconv_entry_arg(&pass, CLCONV_ARG_SCRATCH, CLCONV_W);
     clconv_entry_arg(&pass, CLCONV_ARG_SIZES, CLCONV_W);

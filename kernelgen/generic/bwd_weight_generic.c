@@ -26,6 +26,7 @@
 #include "cost.h"
 #include "entry.h"
 #include "generic.h"
+#include "integers.h"
 #include "kernel.h"
 #include "operand.h"
 #include "output.h"
@@ -83,9 +84,9 @@ static int64_t part_items(const clconv_problem *p, const int *values)
     clconv_task t = {.problem = p, .values = values};
     tile shape = tile_of(&t);
     bool nchw = p->layout == CLCONV_NCHW;
-    return p->groups * clconv_generic_divide_up(p->group_k, shape.k) *
-           clconv_generic_divide_up(p->group_c, nchw ? shape.c : values[VEC]) *
-           p->r * p->s;
+    return p->groups * clconv_divide_up(p->group_k, shape.k) *
+           clconv_divide_up(p->group_c, nchw ? shape.c : values[VEC]) * p->r *
+           p->s;
 }
 
 static size_t scratch(const clconv_task *t)
@@ -154,7 +155,7 @@ static clconv_pass main_pass(const clconv_task *t)
     clconv_pass pass = {.entry = ENTRY, .serves = CLCONV_OP_DW};
     int64_t items = part_items(t->problem, t->values) * t->values[SPLIT];
     pass.local = (size_t)t->values[LWS];
-    pass.groups = (size_t)clconv_generic_divide_up(items, t->values[LWS]);
+    pass.groups = (size_t)clconv_divide_up(items, t->values[LWS]);
     clconv_entry_arg(&pass, CLCONV_ARG_OPERAND, CLCONV_DY);
     clconv_entry_arg(&pass, CLCONV_ARG_OPERAND, CLCONV_X);
     if (t->values[SPLIT] > 1) {
@@ -172,10 +173,10 @@ static clconv_pass main_pass(const clconv_task *t)
 static clconv_pass sum_pass(const clconv_task *t)
 {
     clconv_pass pass = {.entry = ENTRY_SUM, .serves = CLCONV_OP_DW};
-    int64_t items = clconv_generic_divide_up(
+    int64_t items = clconv_divide_up(
         clconv_problem_elements(t->problem, CLCONV_DW), t->values[VEC]);
     pass.local = (size_t)t->values[LWS];
-    pass.groups = (size_t)clconv_generic_divide_up(items, t->values[LWS]);
+    pass.groups = (size_t)clconv_divide_up(items, t->values[LWS]);
     clconv_entry_arg(&pass, CLCONV_ARG_SCRATCH, CLCONV_DW);
     clconv_entry_arg(&pass, CLCONV_ARG_TENSOR, CLCONV_DW);
     clconv_entry_arg(&pass, CLCONV_ARG_BETA, CLCONV_DW);

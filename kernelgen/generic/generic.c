@@ -5,11 +5,6 @@
 
 #include "operand.h"
 
-int64_t clconv_generic_divide_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 void clconv_generic_set_lanes(clconv_emit *e, int width)
 {
     clconv_emit_set_text(e, "lanes",

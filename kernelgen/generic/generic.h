@@ -24,7 +24,4 @@ void clconv_generic_set_lanes(clconv_emit *e, int width);
 void clconv_generic_emit_place(clconv_emit *e, const char *name,
                                const char *count);
 
-/* (a + b - 1) / b */
-int64_t clconv_generic_divide_up(int64_t a, int64_t b);
-
 #endif

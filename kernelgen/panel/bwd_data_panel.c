@@ -27,8 +27,10 @@
  */
 #include "cost.h"
 #include "entry.h"
+#include "integers.h"
 #include "kernel.h"
 #include "kernel_shape.h"
+#include "operand.h"
 #include "output.h"
 #include "panel_pack.h"
 #include "panel_store.h"
@@ -36,12 +38,12 @@
 
 #define LANES CLCONV_PANEL_LANES
 
-enum { TILE_P, PANEL, SPAN, CAST };
+enum { TILE_P, PANEL, SPAN, CAST, SHAPE };
 enum { PANEL_FLOAT, PANEL_HALF };
 enum { CAST_FUSED, CAST_SEPARATE };
 
-/* The sizes are arguments: one program serves all problems of the same layout,
- * types and exponents. */
+/* With the shape as arguments, one program serves all problems of the same
+ * layout, types and exponents. */
 static const clconv_param params[] = {
     [TILE_P] = {"tile_p", CLCONV_VALUES(28, 8, 12, 14, 16, 20, 24),
                 "pixels of dX a tile"},
@@ -51,6 +53,7 @@ static const clconv_param params[] = {
               "tiles a work-item computes, one after another"},
     [CAST] = {"cast", CLCONV_NAMES("fused", "separate"),
               "where dY is rounded to fp16"},
+    [SHAPE] = CLCONV_SHAPE_PARAM,
 };
 
 #define PARAM_COUNT (int)(sizeof params / sizeof *params)
@@ -69,26 +72,6 @@ typedef struct layout {
     int64_t weights;        /* where they lie in the scratch, in floats */
 } layout;
 
-static int64_t max2(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t min2(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    return b == 0 ? a : common_divisor(b, a % b);
-}
-
 /* Zeros around dY: the first tap of the last pixel and the last tap of the
  * first one reach farthest. */
 static void set_dy(const clconv_problem *p, clconv_panel_dy *dy)
@@ -97,10 +80,10 @@ static void set_dy(const clconv_problem *p, clconv_panel_dy *dy)
     int64_t before = (p->s - 1) * p->dilation_w - p->pad_left;
     int64_t last_row = (p->h - 1 + p->pad_top) / p->stride_h;
     int64_t last_column = (p->w - 1 + p->pad_left) / p->stride_w;
-    dy->top = max2(0, above) / p->stride_h;
-    dy->left = max2(0, before) / p->stride_w;
-    dy->rows = dy->top + max2(p->p, last_row + 1);
-    dy->columns = dy->left + max2(p->q, last_column + 1);
+    dy->top = clconv_max(0, above) / p->stride_h;
+    dy->left = clconv_max(0, before) / p->stride_w;
+    dy->rows = dy->top + clconv_max(p->p, last_row + 1);
+    dy->columns = dy->left + clconv_max(p->q, last_column + 1);
     clconv_panel_set_strides(p, dy);
 }
 
@@ -110,9 +93,10 @@ static void set_dy(const clconv_problem *p, clconv_panel_dy *dy)
  * long. */
 static void set_chain(const clconv_problem *p, layout *l)
 {
-    int64_t even = ceil_div(p->group_k, ceil_div(p->group_k, CHAIN));
-    l->k_block = ceil_div(even, CLCONV_PANEL_BLOCK) * CLCONV_PANEL_BLOCK;
-    l->chain = max2(1, CHAIN / min2(l->k_block, p->group_k));
+    int64_t even =
+        clconv_divide_up(p->group_k, clconv_divide_up(p->group_k, CHAIN));
+    l->k_block = clconv_divide_up(even, CLCONV_PANEL_BLOCK) * CLCONV_PANEL_BLOCK;
+    l->chain = clconv_max(1, CHAIN / clconv_min(l->k_block, p->group_k));
 }
 
 /* Panels that a work-item passes again and again stay in a second cache. */
@@ -122,15 +106,15 @@ static void set_blocks(const clconv_problem *p, layout *l)
 {
     double size = l->w.half_type ? 2 : 4;
     double panel = (double)(p->r * p->s * p->group_k * LANES) * size;
-    l->w.c_blocks = ceil_div(p->group_c, LANES);
+    l->w.c_blocks = clconv_divide_up(p->group_c, LANES);
     l->blocks = p->groups * l->w.c_blocks;
-    l->block_span = max2(1, (int64_t)(PANEL_BYTES / panel));
-    l->block_span = min2(l->block_span, l->w.c_blocks);
+    l->block_span = clconv_max(1, (int64_t)(PANEL_BYTES / panel));
+    l->block_span = clconv_min(l->block_span, l->w.c_blocks);
 }
 
 static int64_t tiles_of(const clconv_task *t, const layout *l, int64_t batch)
 {
-    return ceil_div(batch * l->pixels, t->values[TILE_P]);
+    return clconv_divide_up(batch * l->pixels, t->values[TILE_P]);
 }
 
 /* Work-items that each unit should have, so that all end at about the same
@@ -140,10 +124,10 @@ static int64_t tiles_of(const clconv_task *t, const layout *l, int64_t batch)
 /* Fewer blocks a work-item where there are not enough of these otherwise. */
 static void limit_blocks(const clconv_task *t, layout *l)
 {
-    int64_t units = max2(1, t->device->compute_units) * ITEMS_A_UNIT;
+    int64_t units = clconv_max(1, t->device->compute_units) * ITEMS_A_UNIT;
     int64_t all = tiles_of(t, l, t->problem->n) * l->phases * l->blocks;
-    l->block_span = max2(1, min2(l->block_span, all / units));
-    l->block_chunks = ceil_div(l->w.c_blocks, l->block_span);
+    l->block_span = clconv_max(1, clconv_min(l->block_span, all / units));
+    l->block_chunks = clconv_divide_up(l->w.c_blocks, l->block_span);
 }
 
 static layout layout_of(const clconv_task *t)
@@ -153,23 +137,24 @@ static layout layout_of(const clconv_task *t)
     set_dy(p, &l.dy);
     set_chain(p, &l);
     set_blocks(p, &l);
-    l.step_h = p->stride_h / common_divisor(p->stride_h, p->dilation_h);
-    l.step_w = p->stride_w / common_divisor(p->stride_w, p->dilation_w);
-    l.phases = min2(p->stride_h, p->h) * min2(p->stride_w, p->w);
-    l.pixels = ceil_div(p->h, p->stride_h) * ceil_div(p->w, p->stride_w);
+    l.step_h = p->stride_h / clconv_gcd(p->stride_h, p->dilation_h);
+    l.step_w = p->stride_w / clconv_gcd(p->stride_w, p->dilation_w);
+    l.phases = clconv_min(p->stride_h, p->h) * clconv_min(p->stride_w, p->w);
+    l.pixels = clconv_divide_up(p->h, p->stride_h) *
+               clconv_divide_up(p->w, p->stride_w);
     limit_blocks(t, &l);
     /* A multiple of 256 bytes. */
-    l.weights = ceil_div(p->n * l.dy.image_stride, 64) * 64;
+    l.weights = clconv_divide_up(p->n * l.dy.image_stride, 64) * 64;
     return l;
 }
 
 /* Tiles a work-item: as many as the value says where there is enough to do. */
 static int64_t span_of(const clconv_task *t, const layout *l, int64_t tiles)
 {
-    int64_t units = max2(1, t->device->compute_units) * ITEMS_A_UNIT;
+    int64_t units = clconv_max(1, t->device->compute_units) * ITEMS_A_UNIT;
     int64_t items = l->phases * t->problem->groups * l->block_chunks;
-    int64_t share = ceil_div(tiles * items, units);
-    return max2(1, min2(t->values[SPAN], share));
+    int64_t share = clconv_divide_up(tiles * items, units);
+    return clconv_max(1, clconv_min(t->values[SPAN], share));
 }
 
 /* Strides of dX in elements, and its sizes. */
@@ -201,8 +186,8 @@ static clconv_shape shape_of(const clconv_task *t, const layout *l,
                              int64_t batch)
 {
     const clconv_problem *p = t->problem;
-    clconv_shape s = {.baked = false};
-    clconv_shape_add(&s, "batch", batch);
+    clconv_shape s = {.baked = t->baked};
+    clconv_shape_add_varying(&s, "batch", batch);
     clconv_shape_add(&s, "p", p->p);
     clconv_shape_add(&s, "q", p->q);
     clconv_panel_shape_dy(&l->dy, &s);
@@ -220,7 +205,7 @@ static clconv_shape shape_of(const clconv_task *t, const layout *l,
     clconv_shape_add(&s, "weights", l->weights);
     clconv_shape_add(&s, "k_block", l->k_block);
     clconv_shape_add(&s, "chain", l->chain);
-    clconv_shape_add(&s, "span", span_of(t, l, tiles_of(t, l, batch)));
+    clconv_shape_add_varying(&s, "span", span_of(t, l, tiles_of(t, l, batch)));
     return s;
 }
 
@@ -234,8 +219,8 @@ static bool covers(const clconv_problem *p, const clconv_device *d)
 {
     if (!d->is_cpu)
         return false;
-    int64_t top = max2(0, (p->r - 1) * p->dilation_h - p->pad_top);
-    int64_t left = max2(0, (p->s - 1) * p->dilation_w - p->pad_left);
+    int64_t top = clconv_max(0, (p->r - 1) * p->dilation_h - p->pad_top);
+    int64_t left = clconv_max(0, (p->s - 1) * p->dilation_w - p->pad_left);
     double rows = (double)(top + p->h + p->pad_top + p->p);
     double columns = (double)(left + p->w + p->pad_left + p->q);
     double channels = 2.0 * (double)p->k + LANES;
@@ -245,15 +230,10 @@ static bool covers(const clconv_problem *p, const clconv_device *d)
            (double)p->n * rows * columns * channels < MOST;
 }
 
-/* Is fp16 exact for what W is multiplied as? */
-static bool is_half_exact(const clconv_problem *p)
-{
-    return p->math == CLCONV_MIXED || p->type[CLCONV_W] == CLCONV_F16;
-}
-
 static bool legal(const clconv_task *t)
 {
-    return t->values[PANEL] == PANEL_FLOAT || is_half_exact(t->problem);
+    return t->values[PANEL] == PANEL_FLOAT ||
+           clconv_operand_fits_half(t->problem, CLCONV_W);
 }
 
 /* ---- What it takes ---------------------------------------------------- */
@@ -286,7 +266,7 @@ static double cost(const clconv_task *t)
     double taps = (double)p->r * (double)p->s;
     double tiles = (double)tiles_of(t, &l, p->n) * (double)l.blocks;
     double sums = (double)t->values[TILE_P];
-    double calls = (double)ceil_div(p->group_k, l.k_block) *
+    double calls = (double)clconv_divide_up(p->group_k, l.k_block) *
                    ((double)l.phases + taps / (double)l.chain);
     double panels = (double)(l.blocks * LANES * p->group_k) * taps;
     double cycles =
@@ -301,7 +281,7 @@ static double cost(const clconv_task *t)
 
 static double panel_numbers(const clconv_problem *p)
 {
-    double channels = (double)(ceil_div(p->group_c, LANES) * LANES);
+    double channels = (double)(clconv_divide_up(p->group_c, LANES) * LANES);
     return (double)(p->r * p->s * p->k) * channels;
 }
 
@@ -330,7 +310,7 @@ static void defaults(const clconv_problem *p, const clconv_device *d,
         }
     }
     values[TILE_P] = choice;
-    if (is_half_exact(p) && panel_numbers(p) > MANY_NUMBERS)
+    if (clconv_operand_fits_half(p, CLCONV_W) && panel_numbers(p) > MANY_NUMBERS)
         values[PANEL] = PANEL_HALF;
 }
 
@@ -378,7 +358,7 @@ static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
     layout l = layout_of(t);
     clconv_shape s = shape_of(t, &l, batch);
     int64_t tiles = tiles_of(t, &l, batch);
-    int64_t chunks = ceil_div(tiles, span_of(t, &l, tiles));
+    int64_t chunks = clconv_divide_up(tiles, span_of(t, &l, tiles));
     clconv_panel_pass_dy(t->problem, &l.dy, batch, &s, &out[0]);
     clconv_panel_pass_weights(t, &l.w, &s, &out[1]);
     int64_t items = chunks * l.phases * t->problem->groups * l.block_chunks;

@@ -28,23 +28,25 @@
  */
 #include "cost.h"
 #include "entry.h"
+#include "integers.h"
 #include "kernel.h"
 #include "kernel_shape.h"
+#include "operand.h"
 #include "output.h"
 #include "panel_dw.h"
 #include "panel_dy.h"
+#include "panel_pack.h"
 #include "panel_segment.h"
 #include "panel_x.h"
-#include "tile_pack.h"
 
-#define LANES CLCONV_TILE_LANES
+#define LANES CLCONV_PANEL_LANES
 
-enum { TILE_C, TILE_V, SEGMENT, SPLIT_K, PANEL, CAST };
+enum { TILE_C, TILE_V, SEGMENT, SPLIT_K, PANEL, CAST, SHAPE };
 enum { PANEL_HALF, PANEL_FLOAT };
 enum { CAST_FUSED, CAST_SEPARATE };
 
-/* One program serves all problems of the same types, exponents, layout and
- * tile. */
+/* With the shape as arguments, one program serves all problems of the same
+ * types, exponents, layout and tile. */
 static const clconv_param params[] = {
     [TILE_C] = {"tile_c", CLCONV_VALUES(6, 14, 3, 4, 7, 8, 12), "weights a tile"},
     [TILE_V] = {"tile_v", CLCONV_VALUES(4, 2, 1, 3),
@@ -56,6 +58,7 @@ static const clconv_param params[] = {
     [PANEL] = {"panel", CLCONV_NAMES("half", "float"), "type of dY's panels"},
     [CAST] = {"cast", CLCONV_NAMES("fused", "separate"),
               "where dY and X are rounded to fp16"},
+    [SHAPE] = CLCONV_SHAPE_PARAM,
 };
 
 #define PARAM_COUNT (int)(sizeof params / sizeof *params)
@@ -73,11 +76,6 @@ typedef struct layout {
     int64_t unit_parts;
 } layout;
 
-static int64_t max2(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static layout layout_of(const clconv_task *t)
 {
     const clconv_problem *p = t->problem;
@@ -92,10 +90,10 @@ static layout layout_of(const clconv_task *t)
         .split_k = t->values[SPLIT_K],
         .k_blocks = l.dy.k_blocks,
         .weights = p->group_c * p->r * p->s,
-        .offset = l.x.offset + clconv_tile_align(l.x.elements, 64),
+        .offset = l.x.offset + clconv_round_up(l.x.elements, 64),
     };
-    int64_t units = clconv_tile_ceil(l.dw.weights, t->values[TILE_C]);
-    l.unit_parts = clconv_tile_ceil(units, UNITS);
+    int64_t units = clconv_divide_up(l.dw.weights, t->values[TILE_C]);
+    l.unit_parts = clconv_divide_up(units, UNITS);
     return l;
 }
 
@@ -104,7 +102,7 @@ static clconv_shape shape_of(const clconv_task *t, const layout *l)
 {
     const clconv_problem *p = t->problem;
     const clconv_panel_x *x = &l->x;
-    clconv_shape s = {.baked = false};
+    clconv_shape s = {.baked = t->baked};
     clconv_panel_dy_shape(&l->dy, p, &s);
     clconv_panel_x_shape(x, p, &s);
     clconv_panel_dw_shape(&l->dw, &s);
@@ -142,7 +140,7 @@ static bool legal(const clconv_task *t)
     const int *values = t->values;
     return fits(values[TILE_C], values[TILE_V]) &&
            (values[PANEL] == PANEL_FLOAT ||
-            clconv_tile_is_half(t->problem, CLCONV_DY));
+            clconv_operand_fits_half(t->problem, CLCONV_DY));
 }
 
 static size_t scratch(const clconv_task *t)
@@ -170,8 +168,8 @@ static unsigned counts(const clconv_task *t)
 static double calls_of(const clconv_problem *p, int tile_c, int tile_v)
 {
     int64_t weights = p->group_c * p->r * p->s;
-    return (double)p->groups * (double)clconv_tile_ceil(weights, tile_c) *
-           (double)clconv_tile_ceil(p->group_k, tile_v * LANES);
+    return (double)p->groups * (double)clconv_divide_up(weights, tile_c) *
+           (double)clconv_divide_up(p->group_k, tile_v * LANES);
 }
 
 /* For a position, in vector multiply-adds' worth: loads hide nearly; lines of
@@ -251,7 +249,7 @@ static void choose_split(const clconv_problem *p, const clconv_device *d,
     int64_t wanted = (int64_t)ITEMS_PER_UNIT * d->compute_units;
     for (int i = 0; i < params[SPLIT_K].count; ++i) {
         int64_t split = params[SPLIT_K].values[i];
-        if (split > max2(1, segments))
+        if (split > clconv_max(1, segments))
             return;
         values[SPLIT_K] = (int)split;
         if (split * items >= wanted)
@@ -263,7 +261,7 @@ static void defaults(const clconv_problem *p, const clconv_device *d,
                      int *values)
 {
     clconv_param_first(params, PARAM_COUNT, values);
-    if (!clconv_tile_is_half(p, CLCONV_DY))
+    if (!clconv_operand_fits_half(p, CLCONV_DY))
         values[PANEL] = PANEL_FLOAT;
     if (p->math == CLCONV_FP32)
         values[SEGMENT] = 128; /* rounding of sums is all the error there is */

@@ -8,10 +8,11 @@
 #include "panel_dw.h"
 
 #include "entry.h"
+#include "integers.h"
 #include "output.h"
-#include "tile_pack.h"
+#include "panel_pack.h"
 
-#define LANES CLCONV_TILE_LANES
+#define LANES CLCONV_PANEL_LANES
 
 /* Weights of 16 output channels that a work-item of the last pass sums. */
 #define SUM_WEIGHTS 512
@@ -45,7 +46,7 @@ void clconv_panel_dw_pass(const clconv_panel_dw *dw, const clconv_problem *p,
                           clconv_pass *pass)
 {
     int64_t vectors = p->groups * dw->k_blocks * dw->tile_v;
-    int64_t parts = clconv_tile_ceil(dw->weights, SUM_WEIGHTS);
+    int64_t parts = clconv_divide_up(dw->weights, SUM_WEIGHTS);
     *pass = (clconv_pass){
         .entry = entry,
         .groups = (size_t)(dw->split_k > 1 ? vectors * parts : 0),

@@ -10,10 +10,11 @@
 #include "panel_dy.h"
 
 #include "entry.h"
+#include "integers.h"
 #include "operand.h"
-#include "tile_pack.h"
+#include "panel_pack.h"
 
-#define LANES CLCONV_TILE_LANES
+#define LANES CLCONV_PANEL_LANES
 
 /* Elements of a work-item: in NCHW so many that its 16 streams of positions
  * are long enough for a CPU to see them coming. */
@@ -24,38 +25,28 @@
  * the tensor is read from front to back. */
 #define STRIP 8
 
-static int64_t min2(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t max2(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 void clconv_panel_dy_set(const clconv_problem *p, int64_t tile, bool half_type,
                          clconv_panel_dy_blocks *dy)
 {
     *dy = (clconv_panel_dy_blocks){
         .tile = tile,
         .half_type = half_type,
-        .k_blocks = clconv_tile_ceil(p->group_k, tile),
+        .k_blocks = clconv_divide_up(p->group_k, tile),
         .positions = p->p * p->q,
     };
     dy->block_stride =
-        clconv_tile_align(p->n * dy->positions * tile, 256) + 5 * LANES;
+        clconv_round_up(p->n * dy->positions * tile, 256) + 5 * LANES;
     int64_t parts = p->layout == CLCONV_NHWC ? dy->positions * p->k / NHWC_PART
                                              : dy->positions * tile / NCHW_PART;
-    dy->parts = max2(1, min2(parts, dy->positions / LANES));
+    dy->parts = clconv_max(1, clconv_min(parts, dy->positions / LANES));
     int64_t elements = p->groups * dy->k_blocks * dy->block_stride;
-    dy->floats = clconv_tile_align(half_type ? elements / 2 : elements, 64);
+    dy->floats = clconv_round_up(half_type ? elements / 2 : elements, 64);
 }
 
 bool clconv_panel_dy_fits(const clconv_problem *p, int64_t tile)
 {
     double channels = (double)p->groups *
-                      (double)clconv_tile_ceil(p->group_k, tile) * (double)tile;
+                      (double)clconv_divide_up(p->group_k, tile) * (double)tile;
     double image = (double)p->p * (double)p->q;
     return image < 0x1p28 && image * (double)p->n * channels < 0x1p56;
 }

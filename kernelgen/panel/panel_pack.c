@@ -12,6 +12,7 @@
 #include "panel_pack.h"
 
 #include "entry.h"
+#include "integers.h"
 #include "operand.h"
 
 #define LANES CLCONV_PANEL_LANES
@@ -19,11 +20,6 @@
 /* Rows of a block of channels of dY that a work-item packs: many, to read and
  * write one place after the other, but enough work-items for large images. */
 #define ROWS 32
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
 
 /* ---- Sizes ------------------------------------------------------------ */
 
@@ -43,7 +39,7 @@ static int64_t block_of(const clconv_problem *p)
 
 static int64_t blocks_of(const clconv_problem *p)
 {
-    return ceil_div(p->group_k, block_of(p));
+    return clconv_divide_up(p->group_k, block_of(p));
 }
 
 void clconv_panel_set_strides(const clconv_problem *p, clconv_panel_dy *dy)
@@ -86,7 +82,8 @@ void clconv_panel_pass_dy(const clconv_problem *p, const clconv_panel_dy *dy,
 {
     int64_t items = batch * dy->rows;
     if (p->layout == CLCONV_NCHW)
-        items = batch * ceil_div(dy->rows, ROWS) * p->groups * blocks_of(p);
+        items =
+            batch * clconv_divide_up(dy->rows, ROWS) * p->groups * blocks_of(p);
     *pass = (clconv_pass){
         .entry = "bwd_data_panel_pack_dy",
         .groups = (size_t)items,

@@ -6,13 +6,13 @@
  */
 #include "panel_segment.h"
 
-#include "tile_pack.h"
+#include "integers.h"
 
 /* total in so many parts of at most this many, as equal as may be. */
 static int64_t even_part(int64_t total, int64_t most)
 {
-    int64_t parts = clconv_tile_ceil(total, most > 1 ? most : 1);
-    return clconv_tile_ceil(total, parts);
+    int64_t parts = clconv_divide_up(total, most > 1 ? most : 1);
+    return clconv_divide_up(total, parts);
 }
 
 void clconv_panel_segment_set(const clconv_problem *p, int64_t positions,
@@ -20,17 +20,17 @@ void clconv_panel_segment_set(const clconv_problem *p, int64_t positions,
 {
     *s = (clconv_panel_segment){.images = 1, .rows = 1};
     s->columns = even_part(p->q, positions);
-    s->column_parts = clconv_tile_ceil(p->q, s->columns);
+    s->column_parts = clconv_divide_up(p->q, s->columns);
     if (s->column_parts == 1)
         s->rows = even_part(p->p, positions / p->q);
-    s->row_parts = clconv_tile_ceil(p->p, s->rows);
+    s->row_parts = clconv_divide_up(p->p, s->rows);
     if (s->column_parts == 1 && s->row_parts == 1 && p->n > 0)
         s->images = even_part(p->n, positions / (p->p * p->q));
 }
 
 int64_t clconv_panel_segment_count(const clconv_panel_segment *s, int64_t images)
 {
-    return clconv_tile_ceil(images, s->images) * s->row_parts * s->column_parts;
+    return clconv_divide_up(images, s->images) * s->row_parts * s->column_parts;
 }
 
 void clconv_panel_segment_shape(const clconv_panel_segment *segment,

@@ -3,7 +3,7 @@
  */
 #include "panel_store.h"
 
-#include "operand.h"
+#include "integers.h"
 #include "output.h"
 #include "panel_transpose.h"
 
@@ -50,38 +50,6 @@ void clconv_panel_emit_place(clconv_emit *e, int pixels)
     clconv_emit_blank(e);
 }
 
-/* The next width sums, if count has that bit. */
-static void emit_store_narrow(clconv_emit *e, int width)
-{
-    clconv_operand_set_width(e, width);
-    clconv_emit_set(e, "width", width);
-    clconv_emit_open(e, "if (count & $width)");
-    clconv_emit_line(e, width > 1 ? "store_dx$vn(dx, i, vload$vn(0, sums), "
-                                    "beta$tally_pass);"
-                                  : "store_dx(dx, i, *sums, beta$tally_pass);");
-    clconv_emit_line(e, "i += $width;");
-    clconv_emit_line(e, "sums += $width;");
-    clconv_emit_close(e);
-}
-
-/* count sums, neighbours in dX, in as few stores as there can be. */
-static void emit_store_run(clconv_emit *e)
-{
-    clconv_emit_open(e, "static void store_run(__global $dx_type *dx, long i, "
-                        "const float *sums, int count, float "
-                        "beta$tally_parameter)");
-    clconv_emit_open(e, "for (; count >= 16; count -= 16)");
-    clconv_emit_line(e,
-                     "store_dx16(dx, i, vload16(0, sums), beta$tally_pass);");
-    clconv_emit_line(e, "i += 16;");
-    clconv_emit_line(e, "sums += 16;");
-    clconv_emit_close(e);
-    for (int width = LANES / 2; width > 0; width /= 2)
-        emit_store_narrow(e, width);
-    clconv_emit_close(e);
-    clconv_emit_blank(e);
-}
-
 /* NHWC: the channels of a pixel are neighbours. */
 static void emit_store_pixels(clconv_emit *e)
 {
@@ -96,7 +64,7 @@ static void emit_store_pixels(clconv_emit *e)
                         "beta$tally_pass);");
     clconv_emit_else(e);
     clconv_emit_line(e, "for (int i = 0; i < count; ++i)");
-    clconv_emit_line(e, "    store_run(dx, in_dx[i], (const float *)(sums + "
+    clconv_emit_line(e, "    store_dx_run(dx, in_dx[i], (const float *)(sums + "
                         "i), channels, beta$tally_pass);");
     clconv_emit_close(e);
     clconv_emit_close(e);
@@ -111,7 +79,7 @@ static void emit_store_steps(clconv_emit *e)
     clconv_emit_open(e, "    const float *sums, int count, float "
                         "beta$tally_parameter)");
     clconv_emit_open(e, "if (step == 1)");
-    clconv_emit_line(e, "store_run(dx, i, sums, count, beta$tally_pass);");
+    clconv_emit_line(e, "store_dx_run(dx, i, sums, count, beta$tally_pass);");
     clconv_emit_else(e);
     clconv_emit_open(e, "for (int j = 0; j < count; ++j)");
     clconv_emit_line(e, "store_dx(dx, i + j * step, sums[j], "
@@ -152,12 +120,10 @@ static void emit_store_rows(clconv_emit *e)
 
 void clconv_panel_emit_store(clconv_emit *e, const clconv_problem *p, int pixels)
 {
-    clconv_emit_set(e, "places", (pixels + LANES - 1) / LANES * LANES);
-    for (int width = LANES; width > 0; width /= 2)
-        clconv_output_emit_store(e, p, CLCONV_DX, width);
+    clconv_emit_set(e, "places", clconv_round_up(pixels, LANES));
+    clconv_output_emit_run(e, p, CLCONV_DX);
     clconv_emit_set_text(e, "dx_type",
                          p->type[CLCONV_DX] == CLCONV_F16 ? "half" : "float");
-    emit_store_run(e);
     if (p->layout == CLCONV_NHWC) {
         emit_store_pixels(e);
         return;

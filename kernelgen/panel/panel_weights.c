@@ -8,6 +8,7 @@
  */
 #include "counts.h"
 #include "entry.h"
+#include "integers.h"
 #include "operand.h"
 #include "panel_pack.h"
 #include "panel_transpose.h"
@@ -23,17 +24,12 @@ static bool is_counted(const clconv_task *t)
     return t->counts & CLCONV_BIT(CLCONV_W);
 }
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 void clconv_panel_pass_weights(const clconv_task *t,
                                const clconv_panel_weights *w,
                                const clconv_shape *s, clconv_pass *pass)
 {
     const clconv_problem *p = t->problem;
-    int64_t items = p->groups * ceil_div(p->group_k, CHANNELS);
+    int64_t items = p->groups * clconv_divide_up(p->group_k, CHANNELS);
     items *= p->layout == CLCONV_NHWC ? p->r * p->s : w->c_blocks;
     *pass = (clconv_pass){
         .entry = "bwd_data_panel_pack_w",

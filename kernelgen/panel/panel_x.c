@@ -19,26 +19,18 @@
 
 #include "counts.h"
 #include "entry.h"
+#include "integers.h"
 #include "operand.h"
+#include "panel_pack.h"
 #include "tile_pack.h"
 
-#define LANES CLCONV_TILE_LANES
+#define LANES CLCONV_PANEL_LANES
 
 /* Elements that are worth a work-item. */
 #define PART_ELEMENTS 8192
 
 /* Rows shorter than this are copied as one if nothing is between them. */
 #define SHORT_ROW 64
-
-static int64_t min2(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t max2(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 /* Rows or columns that the taps of all outputs span. */
 static int64_t span(int64_t outputs, int64_t stride, int64_t taps,
@@ -53,8 +45,8 @@ static void set_borders(const clconv_problem *p, clconv_panel_x *x)
     x->panel_rows = span(p->p, p->stride_h / x->skip, p->r, p->dilation_h);
     x->top = p->pad_top;
     x->left = p->pad_left;
-    x->pitch =
-        max2(span(p->q, p->stride_w, p->s, p->dilation_w), p->pad_left + p->w);
+    x->pitch = clconv_max(span(p->q, p->stride_w, p->s, p->dilation_w),
+                          p->pad_left + p->w);
 }
 
 bool clconv_panel_x_may_be_direct(const clconv_problem *p)
@@ -107,7 +99,7 @@ void clconv_panel_x_set(const clconv_problem *p, clconv_panel_x *x)
         return;
     /* Not a multiple of large powers of two, with which all rows of a tile
      * would fall on the same lines of a cache. */
-    x->channel_stride = clconv_tile_align(x->elements, 256) + 5 * LANES;
+    x->channel_stride = clconv_round_up(x->elements, 256) + 5 * LANES;
     x->elements = p->c * x->channel_stride;
 }
 
@@ -132,15 +124,15 @@ static run run_of(const clconv_problem *p, const clconv_panel_x *x)
         .pitch = x->row_stride,
     };
     if (r.pitch == r.columns && r.columns < SHORT_ROW && r.skip == 1) {
-        int64_t zeros = min2(r.top, r.panel_rows);
+        int64_t zeros = clconv_min(r.top, r.panel_rows);
         r.left = zeros * r.columns;
         r.pitch *= r.panel_rows;
-        r.columns *= min2(p->h, r.panel_rows - zeros);
+        r.columns *= clconv_min(p->h, r.panel_rows - zeros);
         r.top = 0;
         r.rows = r.panel_rows = 1;
     }
     r.parts = r.panel_rows * r.pitch / PART_ELEMENTS;
-    r.parts = max2(1, min2(r.parts, r.panel_rows));
+    r.parts = clconv_max(1, clconv_min(r.parts, r.panel_rows));
     return r;
 }
 
@@ -151,7 +143,7 @@ void clconv_panel_x_shape(const clconv_panel_x *x, const clconv_problem *p,
     clconv_shape_add(s, "x_planes", r.planes);
     clconv_shape_add(s, "x_plane",
                      clconv_problem_elements(p, CLCONV_X) /
-                         max2(1, p->n * r.planes));
+                         clconv_max(1, p->n * r.planes));
     clconv_shape_add(s, "x_direct", x->direct);
     clconv_shape_add(s, "x_skip", r.skip);
     clconv_shape_add(s, "x_top", r.top);

@@ -34,8 +34,10 @@
  */
 #include "cost.h"
 #include "entry.h"
+#include "integers.h"
 #include "kernel.h"
 #include "kernel_shape.h"
+#include "operand.h"
 #include "output.h"
 #include "tile_pack.h"
 #include "tile_phase.h"
@@ -79,11 +81,6 @@ typedef struct layout {
     int64_t weights;  /* where they lie in the scratch, in floats */
 } layout;
 
-static int64_t max2(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Elements of a phase's array that are pixels, those of all phases together:
  * first .. last. */
 static int64_t first_of(const clconv_tile_axis *a)
@@ -99,19 +96,19 @@ static int64_t last_of(const clconv_tile_axis *a)
 /* Zeros around dY: how far taps reach beyond its edges. */
 static int64_t zeros_before(const clconv_tile_axis *a)
 {
-    return max2(0, a->reach - first_of(a));
+    return clconv_max(0, a->reach - first_of(a));
 }
 
 static int64_t zeros_after(const clconv_tile_axis *a)
 {
-    return max2(0, last_of(a) - (a->out - 1));
+    return clconv_max(0, last_of(a) - (a->out - 1));
 }
 
 /* Elements from channel to channel: no multiple of large powers of two, with
  * which all channels would fall on the same lines of a cache. */
 static int64_t spread(int64_t elements)
 {
-    int64_t stride = clconv_tile_align(elements, LANES);
+    int64_t stride = clconv_round_up(elements, LANES);
     return stride % 256 ? stride : stride + LANES;
 }
 
@@ -124,8 +121,9 @@ static void set_planes(const clconv_problem *p, layout *s)
     int64_t width = last_of(&s->columns) - first_of(&s->columns) + 1;
     int64_t top = zeros_before(&s->rows), bottom = zeros_after(&s->rows);
     int64_t left = zeros_before(&s->columns), right = zeros_after(&s->columns);
-    int64_t pitch = max2(s->columns.out + max2(left, right), width);
-    int64_t image_rows = max2(s->rows.out + max2(top, bottom), s->height);
+    int64_t pitch = clconv_max(s->columns.out + clconv_max(left, right), width);
+    int64_t image_rows =
+        clconv_max(s->rows.out + clconv_max(top, bottom), s->height);
     int64_t start = top * pitch + left;
     int64_t end = start + (s->rows.out + bottom) * pitch;
     s->dy = (clconv_tile_planes){
@@ -135,7 +133,7 @@ static void set_planes(const clconv_problem *p, layout *s)
         .columns = s->columns.out,
         .grid = {.pitch = pitch,
                  .image_stride = image_rows * pitch,
-                 .tail = max2(0, end - image_rows * pitch)},
+                 .tail = clconv_max(0, end - image_rows * pitch)},
         .start = start,
         .entry = "bwd_data_tile_pack_dy",
         .serves = CLCONV_OP_DX,
@@ -150,7 +148,7 @@ static int64_t positions_of(const layout *s, int64_t images)
 
 static int64_t tiles_of(const layout *s, int64_t images, int64_t tile)
 {
-    return clconv_tile_ceil(positions_of(s, images), tile);
+    return clconv_divide_up(positions_of(s, images), tile);
 }
 
 /* Elements of a channel's joined images at most: its planes stay close. */
@@ -179,7 +177,7 @@ static void join_images(const clconv_problem *p, layout *s, int64_t tile)
     grid->channel_stride =
         spread(grid->images * grid->image_stride + grid->tail);
     grid->block_stride = p->k * grid->channel_stride;
-    s->blocks = clconv_tile_ceil(p->n, grid->images);
+    s->blocks = clconv_divide_up(p->n, grid->images);
     s->tiles = tiles_of(s, grid->images, tile);
     /* The last tile may run past the last plane; those sums are dropped. */
     s->dy.elements = s->blocks * grid->block_stride + grid->pitch + tile;
@@ -193,8 +191,8 @@ static int64_t k_block_of(const layout *s, int64_t k)
 {
     int64_t taps =
         clconv_tile_most_taps(&s->rows) * clconv_tile_most_taps(&s->columns);
-    int64_t most = max2(1, CHAIN / taps);
-    return clconv_tile_ceil(k, clconv_tile_ceil(k, most));
+    int64_t most = clconv_max(1, CHAIN / taps);
+    return clconv_divide_up(k, clconv_divide_up(k, most));
 }
 
 static layout layout_of(const clconv_task *t)
@@ -206,8 +204,8 @@ static layout layout_of(const clconv_task *t)
     set_planes(p, &s);
     s.k_block = k_block_of(&s, p->group_k);
     join_images(p, &s, tile);
-    s.chunks = clconv_tile_ceil(s.tiles, t->values[SPAN]);
-    s.c_blocks = clconv_tile_ceil(p->group_c, tile_c);
+    s.chunks = clconv_divide_up(s.tiles, t->values[SPAN]);
+    s.c_blocks = clconv_divide_up(p->group_c, tile_c);
     s.weights = clconv_tile_planes_floats(p, &s.dy);
     return s;
 }
@@ -283,7 +281,7 @@ static double vector_cost(const clconv_problem *p, int tile_c, int tile_w)
     set_planes(p, &s);
     join_images(p, &s, tile_w * LANES);
     double tiles = (double)s.tiles * (double)s.blocks *
-                   (double)clconv_tile_ceil(p->group_c, tile_c) *
+                   (double)clconv_divide_up(p->group_c, tile_c) *
                    (double)p->groups;
     return tiles * tile_cost(p, tile_c, tile_w);
 }
@@ -396,7 +394,7 @@ static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
 {
     layout l = layout_of(t);
     clconv_shape s = shape_of(t, &l);
-    int64_t blocks = clconv_tile_ceil(batch, l.dy.grid.images);
+    int64_t blocks = clconv_divide_up(batch, l.dy.grid.images);
     int64_t items = blocks * t->problem->groups * t->problem->stride_h;
     clconv_tile_pack_pass(t, &l.dy, batch, &s, &out[0]);
     clconv_tile_weights_pass(t, l.c_blocks, &s, &out[1]);
@@ -421,7 +419,8 @@ static void set_holes(clconv_emit *e, const clconv_task *t)
         clconv_emit_set(e, "run", t->values[TILE_C] * filter);
     }
     clconv_emit_set_text(e, "plane_type",
-                         clconv_tile_is_half(p, CLCONV_DY) ? "half" : "float");
+                         clconv_operand_fits_half(p, CLCONV_DY) ? "half"
+                                                                : "float");
 }
 
 /* A work-item's place: c and channels within the group, the phase's first

@@ -30,8 +30,10 @@
  */
 #include "cost.h"
 #include "entry.h"
+#include "integers.h"
 #include "kernel.h"
 #include "kernel_shape.h"
+#include "operand.h"
 #include "tile_count.h"
 #include "tile_pack.h"
 #include "tile_partials.h"
@@ -71,17 +73,12 @@ typedef struct layout {
     int64_t partials;           /* where they lie in the scratch, in floats */
 } layout;
 
-static int64_t max2(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Elements from channel to channel: at least this many, and no multiple of
  * large powers of two, with which all channels of a tile would fall on the
  * same lines of a cache. */
 static int64_t channel_stride(int64_t elements)
 {
-    return clconv_tile_align(elements, 256) + 5 * LANES;
+    return clconv_round_up(elements, 256) + 5 * LANES;
 }
 
 /* How far apart rows (or images) stand: room for those of dY and of each
@@ -94,8 +91,8 @@ static int64_t distance(const clconv_tile_axis *a)
         clconv_tile_span s = clconv_tile_phase_span(a, phase);
         if (s.end <= s.first)
             continue;
-        most = max2(most, s.end);
-        most = max2(most, a->out + a->reach - s.first);
+        most = clconv_max(most, s.end);
+        most = clconv_max(most, a->out + a->reach - s.first);
     }
     return most;
 }
@@ -112,7 +109,7 @@ static void set_planes(const clconv_problem *p, layout *s)
         .grid = {.pitch = pitch,
                  .image_stride = length,
                  .tail = tail,
-                 .images = max2(1, p->n)},
+                 .images = clconv_max(1, p->n)},
         .serves = CLCONV_OP_DW,
     };
     s->dy = s->x = common;
@@ -132,8 +129,8 @@ static void set_planes(const clconv_problem *p, layout *s)
 /* Bytes of a vector of each plane that a tile reads. */
 static int64_t vector_bytes(const clconv_task *t)
 {
-    int64_t dy = clconv_tile_is_half(t->problem, CLCONV_DY) ? 2 : 4;
-    int64_t x = clconv_tile_is_half(t->problem, CLCONV_X) ? 2 : 4;
+    int64_t dy = clconv_operand_fits_half(t->problem, CLCONV_DY) ? 2 : 4;
+    int64_t x = clconv_operand_fits_half(t->problem, CLCONV_X) ? 2 : 4;
     return LANES * (t->values[TILE_K] * dy + t->values[TILE_C] * x);
 }
 
@@ -146,7 +143,7 @@ static int64_t vector_bytes(const clconv_task *t)
 static int64_t padded_elements(int64_t groups, int64_t channels, int64_t tile,
                                int64_t stride)
 {
-    int64_t last = clconv_tile_align(channels, tile);
+    int64_t last = clconv_round_up(channels, tile);
     return ((groups - 1) * channels + last) * stride;
 }
 
@@ -159,17 +156,17 @@ static layout layout_of(const clconv_task *t)
     const clconv_tile_grid *grid = &s.x.grid;
     int64_t stride = channel_stride(p->n * grid->image_stride + grid->tail);
     s.dy.grid.channel_stride = s.x.grid.channel_stride = stride;
-    s.segment = max2(1, t->values[SEGMENT] * 1024 / vector_bytes(t));
-    s.k_blocks = clconv_tile_ceil(p->group_k, tile_k);
-    s.c_blocks = clconv_tile_ceil(p->group_c, tile_c);
-    s.tap_blocks = clconv_tile_ceil(p->r * p->s, MAX_TAPS);
-    s.taps = clconv_tile_ceil(p->r * p->s, s.tap_blocks);
+    s.segment = clconv_max(1, t->values[SEGMENT] * 1024 / vector_bytes(t));
+    s.k_blocks = clconv_divide_up(p->group_k, tile_k);
+    s.c_blocks = clconv_divide_up(p->group_c, tile_c);
+    s.tap_blocks = clconv_divide_up(p->r * p->s, MAX_TAPS);
+    s.taps = clconv_divide_up(p->r * p->s, s.tap_blocks);
     s.dy.elements = padded_elements(p->groups, p->group_k, tile_k, stride);
     s.x.phase_stride = padded_elements(p->groups, p->group_c, tile_c, stride);
     s.x.elements = s.rows.phases * s.columns.phases * s.x.phase_stride;
     s.x.offset = clconv_tile_planes_floats(p, &s.dy);
     if (clconv_tile_is_counted(t, CLCONV_X))
-        s.x.counted = max2(1, CLCONV_TILE_RUN / (p->h * p->w));
+        s.x.counted = clconv_max(1, CLCONV_TILE_RUN / (p->h * p->w));
     s.partials = s.x.offset + clconv_tile_planes_floats(p, &s.x);
     return s;
 }
@@ -225,8 +222,8 @@ static bool fits(int tile_k, int tile_c)
 /* Tiles of sums for a tap. */
 static double tiles_of(const clconv_problem *p, int tile_k, int tile_c)
 {
-    return (double)clconv_tile_ceil(p->group_k, tile_k) *
-           (double)clconv_tile_ceil(p->group_c, tile_c) * (double)p->groups;
+    return (double)clconv_divide_up(p->group_k, tile_k) *
+           (double)clconv_divide_up(p->group_c, tile_c) * (double)p->groups;
 }
 
 /* For a vector of positions and a tap, in vector multiply-adds' worth: some of
@@ -292,7 +289,7 @@ static void choose_split(const clconv_problem *p, const clconv_device *d,
     clconv_task t = {.problem = p, .device = d, .values = values};
     layout s = layout_of(&t);
     int64_t positions = p->n * s.x.grid.image_stride;
-    int64_t segments = clconv_tile_ceil(positions, s.segment * LANES);
+    int64_t segments = clconv_divide_up(positions, s.segment * LANES);
     int64_t items = s.k_blocks * s.c_blocks * s.tap_blocks * p->groups;
     int64_t wanted = (int64_t)ITEMS_PER_UNIT * d->compute_units;
     for (int i = 0; i < params[SPLIT_K].count; ++i) {
@@ -376,8 +373,8 @@ static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
 static void set_holes(clconv_emit *e, const clconv_task *t)
 {
     const clconv_problem *p = t->problem;
-    bool dy_half = clconv_tile_is_half(p, CLCONV_DY);
-    bool x_half = clconv_tile_is_half(p, CLCONV_X);
+    bool dy_half = clconv_operand_fits_half(p, CLCONV_DY);
+    bool x_half = clconv_operand_fits_half(p, CLCONV_X);
     int64_t tile = t->values[TILE_K] * t->values[TILE_C];
     clconv_emit_set(e, "tile", tile);
     clconv_emit_set(e, "most_taps", MAX_TAPS);

@@ -30,8 +30,7 @@ bool clconv_tile_is_counted(const clconv_task *t, clconv_tensor tensor);
 void clconv_tile_count_arg(const clconv_task *t, clconv_tensor tensor,
                            clconv_pass *pass);
 
-/* void see_<tensor>_run(seen16_t *seen, p, long from, long end, long total):
- * elements from .. end-1 of total, which are fewer than 2^30. */
+/* The type seen16_t and see_<tensor>_run(), see counts.h. */
 void clconv_tile_count_emit(clconv_emit *e, const clconv_task *t,
                             clconv_tensor tensor);
 

@@ -23,21 +23,12 @@
 #include <stdio.h>
 
 #include "entry.h"
+#include "integers.h"
 #include "operand.h"
 #include "tile_count.h"
 #include "tile_phase.h"
 
 #define LANES CLCONV_TILE_LANES
-
-int64_t clconv_tile_ceil(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-int64_t clconv_tile_align(int64_t a, int64_t b)
-{
-    return clconv_tile_ceil(a, b) * b;
-}
 
 bool clconv_tile_is_small(const clconv_problem *p)
 {
@@ -55,16 +46,11 @@ bool clconv_tile_is_addressable(const clconv_problem *p,
     return length < (int64_t)1 << 28 && all < 0x1p48;
 }
 
-bool clconv_tile_is_half(const clconv_problem *p, clconv_tensor tensor)
-{
-    return p->math == CLCONV_MIXED || p->type[tensor] == CLCONV_F16;
-}
-
 int64_t clconv_tile_planes_floats(const clconv_problem *p,
                                   const clconv_tile_planes *planes)
 {
-    int64_t per_float = clconv_tile_is_half(p, planes->tensor) ? 2 : 1;
-    return clconv_tile_align(clconv_tile_ceil(planes->elements, per_float), 64);
+    int64_t per_float = clconv_operand_fits_half(p, planes->tensor) ? 2 : 1;
+    return clconv_round_up(clconv_divide_up(planes->elements, per_float), 64);
 }
 
 static void add(clconv_shape *s, const clconv_tile_planes *planes,
@@ -123,7 +109,7 @@ void clconv_tile_pack_pass(const clconv_task *t,
 static void set_types(clconv_emit *e, const clconv_task *t,
                       const clconv_tile_planes *planes)
 {
-    bool half_type = clconv_tile_is_half(t->problem, planes->tensor);
+    bool half_type = clconv_operand_fits_half(t->problem, planes->tensor);
     bool half_given = clconv_operand_is_half(t, planes->tensor);
     const char *name = clconv_tensor_name(planes->tensor);
     char hole[32], address[80];
@@ -390,7 +376,7 @@ static void emit_pack_plane(clconv_emit *e)
 static void emit_functions(clconv_emit *e, const clconv_task *t,
                            const clconv_tile_planes *planes)
 {
-    bool half_type = clconv_tile_is_half(t->problem, planes->tensor);
+    bool half_type = clconv_operand_fits_half(t->problem, planes->tensor);
     if (planes->in_phases)
         clconv_tile_span_emit(e);
     set_types(e, t, planes);

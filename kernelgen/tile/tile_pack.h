@@ -59,10 +59,6 @@ typedef struct clconv_tile_planes {
     unsigned serves;      /* as in clconv_pass */
 } clconv_tile_planes;
 
-/* a / b rounded up, and a rounded up to a multiple of b; both positive. */
-int64_t clconv_tile_ceil(int64_t a, int64_t b);
-int64_t clconv_tile_align(int64_t a, int64_t b);
-
 /* Are the sides of the padded planes, the strides and the filter so small that
  * no size computed from them can overflow? Ask before anything else. */
 bool clconv_tile_is_small(const clconv_problem *p);
@@ -70,9 +66,6 @@ bool clconv_tile_is_small(const clconv_problem *p);
 /* Can an int count the elements of a plane, and an int64_t those of all? */
 bool clconv_tile_is_addressable(const clconv_problem *p,
                                 const clconv_tile_planes *planes);
-
-/* Are the planes fp16? They are wherever that is exact. */
-bool clconv_tile_is_half(const clconv_problem *p, clconv_tensor tensor);
 
 /* Floats that the planes take, a multiple of 64 (256 bytes). */
 int64_t clconv_tile_planes_floats(const clconv_problem *p,

@@ -7,6 +7,7 @@
 #include "tile_partials.h"
 
 #include "entry.h"
+#include "integers.h"
 #include "output.h"
 #include "tile_pack.h"
 
@@ -63,7 +64,7 @@ void clconv_tile_partials_pass(const clconv_task *t, const clconv_shape *s,
     int64_t weights = clconv_problem_elements(t->problem, CLCONV_DW);
     *pass = (clconv_pass){
         .entry = "bwd_weight_tile_sum",
-        .groups = (size_t)clconv_tile_ceil(weights, SUM_VECTORS * LANES),
+        .groups = (size_t)clconv_divide_up(weights, SUM_VECTORS * LANES),
         .local = 1,
         .serves = CLCONV_OP_DW,
     };

@@ -5,23 +5,15 @@
 
 #include <stdio.h>
 
-static int64_t gcd(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
+#include "integers.h"
 
 /* Without a second tap its distance may be any number, and is never used. */
 static clconv_tile_axis complete(clconv_tile_axis a)
 {
     if (a.taps == 1)
         a.dilation = 1;
-    a.step = a.stride / gcd(a.stride, a.dilation);
-    a.phases = a.taps < a.step ? a.taps : a.step;
+    a.step = a.stride / clconv_gcd(a.stride, a.dilation);
+    a.phases = clconv_min(a.taps, a.step);
     a.reach = (a.taps - 1) * a.dilation / a.stride;
     return a;
 }
@@ -61,7 +53,7 @@ clconv_tile_axis clconv_tile_columns(const clconv_problem *p)
 
 int64_t clconv_tile_most_taps(const clconv_tile_axis *a)
 {
-    return (a->taps + a->step - 1) / a->step;
+    return clconv_divide_up(a->taps, a->step);
 }
 
 /* What emit_span_of() writes is the same, line by line. */

@@ -1,17 +1,10 @@
 /*
- * A row of dX, or the piece of it that a tile holds, is stored in whole
- * vectors and then in narrower ones: no element may be stored twice, since
- * beta would be added twice.
- *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "tile_store.h"
 
-#include "operand.h"
 #include "output.h"
 #include "tile_pack.h"
-
-#define LANES CLCONV_TILE_LANES
 
 /* Sums of two phases: vectors a and b become a0 b0 a1 b1 ... */
 static void emit_interleave_two(clconv_emit *e)
@@ -51,38 +44,6 @@ static void emit_interleave(clconv_emit *e)
     clconv_emit_blank(e);
 }
 
-/* The next width sums, if count has that bit. */
-static void emit_store_narrow(clconv_emit *e, int width)
-{
-    clconv_operand_set_width(e, width);
-    clconv_emit_set(e, "width", width);
-    clconv_emit_open(e, "if (count & $width)");
-    clconv_emit_line(e, width > 1 ? "store_dx$vn(dx, i, vload$vn(0, sums), "
-                                    "beta$tally_pass);"
-                                  : "store_dx(dx, i, *sums, beta$tally_pass);");
-    clconv_emit_line(e, "i += $width;");
-    clconv_emit_line(e, "sums += $width;");
-    clconv_emit_close(e);
-}
-
-/* count sums, neighbours in a row of dX, in as few stores as there can be. */
-static void emit_store_run(clconv_emit *e)
-{
-    clconv_emit_open(e, "static void store_run(__global $dx_type *dx, long i, "
-                        "const float *sums, int count, float "
-                        "beta$tally_parameter)");
-    clconv_emit_open(e, "for (; count >= 16; count -= 16)");
-    clconv_emit_line(e,
-                     "store_dx16(dx, i, vload16(0, sums), beta$tally_pass);");
-    clconv_emit_line(e, "i += 16;");
-    clconv_emit_line(e, "sums += 16;");
-    clconv_emit_close(e);
-    for (int width = LANES / 2; width > 0; width /= 2)
-        emit_store_narrow(e, width);
-    clconv_emit_close(e);
-    clconv_emit_blank(e);
-}
-
 /* A place among positions, and rows and images that there are: of a phase, of
  * a block. */
 static void emit_place_of(clconv_emit *e)
@@ -116,8 +77,9 @@ static void emit_store_row(clconv_emit *e)
     clconv_emit_line(e, "const int from = max(at, 0);");
     clconv_emit_line(e, "const int to = min(at + count * w.stride, w.in);");
     clconv_emit_line(e, "if (from < to)");
-    clconv_emit_line(e, "    store_run(dx, from, strip + from - at, to - from, "
-                        "beta$tally_pass);");
+    clconv_emit_line(e,
+                     "    store_dx_run(dx, from, strip + from - at, to - from, "
+                     "beta$tally_pass);");
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
@@ -156,11 +118,9 @@ static void emit_store_positions(clconv_emit *e)
 void clconv_tile_store_emit(clconv_emit *e, const clconv_problem *p)
 {
     emit_interleave(e);
-    for (int width = LANES; width > 0; width /= 2)
-        clconv_output_emit_store(e, p, CLCONV_DX, width);
+    clconv_output_emit_run(e, p, CLCONV_DX);
     clconv_emit_set_text(e, "dx_type",
                          p->type[CLCONV_DX] == CLCONV_F16 ? "half" : "float");
-    emit_store_run(e);
     emit_place_of(e);
     emit_store_row(e);
     emit_store_positions(e);

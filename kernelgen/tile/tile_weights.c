@@ -8,6 +8,7 @@
 #include "tile_weights.h"
 
 #include "entry.h"
+#include "integers.h"
 #include "operand.h"
 #include "tile_count.h"
 #include "tile_pack.h"
@@ -36,7 +37,7 @@ void clconv_tile_weights_pass(const clconv_task *t, int64_t c_blocks,
                               const clconv_shape *s, clconv_pass *pass)
 {
     const clconv_problem *p = t->problem;
-    int64_t items = clconv_tile_ceil(p->group_k, RUNS);
+    int64_t items = clconv_divide_up(p->group_k, RUNS);
     *pass = (clconv_pass){
         .entry = "bwd_data_tile_pack_w",
         .groups = (size_t)(p->groups * c_blocks * items),

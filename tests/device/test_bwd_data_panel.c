@@ -11,13 +11,20 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static const family panel = {.plan = "bwd_data_panel", .ops = CLCONV_OP_DX};
+/* The sizes as arguments, and in the text. */
+static const family kinds[] = {
+    {.plan = "bwd_data_panel:shape=arguments", .ops = CLCONV_OP_DX},
+    {.plan = "bwd_data_panel:shape=baked", .ops = CLCONV_OP_DX},
+};
 
-static void exact(const char *const *problems, size_t count)
+/* Each problem with both. */
+static void each(void (*check)(const family *f, const char *problem),
+                 const char *const *problems, size_t count)
 {
     family_skip_unless_cpu();
-    for (size_t i = 0; i < count; ++i)
-        family_exact(&panel, problems[i]);
+    for (size_t i = 0; i < COUNT(kinds); ++i)
+        for (size_t j = 0; j < count; ++j)
+            check(&kinds[i], problems[j]);
 }
 
 Test(bwd_data_panel, edges_of_vectors_and_tiles_are_exact)
@@ -36,7 +43,7 @@ Test(bwd_data_panel, edges_of_vectors_and_tiles_are_exact)
         "n1c31h4w4k8r1s1_nhwc", /* fewer pixels than a tile */
         "n1c31h4w4k8r1s1_fp32",
     };
-    exact(problems, COUNT(problems));
+    each(family_exact, problems, COUNT(problems));
 }
 
 /* 16 taps are packed at once, and channels one by one where the next 16
@@ -48,7 +55,7 @@ Test(bwd_data_panel, filters_of_all_sizes_are_exact)
         "n2c2h9w9k3r7s7p3",  "n2c18h7w9k5r5s5p2",      "n1c18h9w9k3r7s7p3_nhwc",
         "n2c16h3w4k1r2s1",
     };
-    exact(problems, COUNT(problems));
+    each(family_exact, problems, COUNT(problems));
 }
 
 Test(bwd_data_panel, strides_dilations_and_paddings_are_exact)
@@ -73,7 +80,7 @@ Test(bwd_data_panel, strides_dilations_and_paddings_are_exact)
         "n2c2h2w17k2r3s1p5x0", /* more padding than rows */
         "n2c2h4w5k3r1s1u9p7",  /* dY of the padding alone */
     };
-    exact(problems, COUNT(problems));
+    each(family_exact, problems, COUNT(problems));
 }
 
 Test(bwd_data_panel, groups_are_exact)
@@ -84,7 +91,7 @@ Test(bwd_data_panel, groups_are_exact)
         "n2c36h6w5k51r1s1g3",       "n2c9h7w7k9r3s3p1g9",
         "n2c9h7w7k18r3s3p1g9_nhwc",
     };
-    exact(problems, COUNT(problems));
+    each(family_exact, problems, COUNT(problems));
 }
 
 /* Many times one chain of sums, and no multiple of it; channels of dY whose
@@ -97,7 +104,7 @@ Test(bwd_data_panel, deep_sums_are_exact)
         "n1c2h16w16k3r12s12p6_fp32", "n1c5h4w5k256r2s2_nhwc",
         "n1c5h4w5k512r1s1_nhwc",
     };
-    exact(problems, COUNT(problems));
+    each(family_exact, problems, COUNT(problems));
 }
 
 /* Several work-items for a block of channels, and for the blocks of W. */
@@ -108,7 +115,7 @@ Test(bwd_data_panel, parts_of_the_work_are_exact)
         "n1c3h33w17k17r1s1_nhwc",
         "n1c600h3w3k500r3s3p1",
     };
-    exact(problems, COUNT(problems));
+    each(family_exact, problems, COUNT(problems));
 }
 
 Test(bwd_data_panel, fp16_tensors_are_exact)
@@ -121,7 +128,7 @@ Test(bwd_data_panel, fp16_tensors_are_exact)
         "n2c18h7w19k6r3s3p1_fp32_w16_dy16",
         "n2c18h7w9k6r1s1u2_dy16",
     };
-    exact(problems, COUNT(problems));
+    each(family_exact, problems, COUNT(problems));
 }
 
 Test(bwd_data_panel, values_do_not_change_what_is_computed)
@@ -129,10 +136,10 @@ Test(bwd_data_panel, values_do_not_change_what_is_computed)
     static const char *const plans[] = {
         "bwd_data_panel:tile_p=8,span=2,panel=half",
         "bwd_data_panel:tile_p=12,span=8",
-        "bwd_data_panel:tile_p=14,cast=separate",
+        "bwd_data_panel:tile_p=14,cast=separate,shape=baked",
         "bwd_data_panel:tile_p=16,panel=half,cast=separate",
         "bwd_data_panel:tile_p=20",
-        "bwd_data_panel:tile_p=24,span=2,panel=half",
+        "bwd_data_panel:tile_p=24,span=2,panel=half,shape=baked",
         "bwd_data_panel:tile_p=28,span=2",
     };
     family_skip_unless_cpu();
@@ -145,40 +152,51 @@ Test(bwd_data_panel, values_do_not_change_what_is_computed)
 
 Test(bwd_data_panel, smaller_batches_are_exact_and_leave_the_rest)
 {
-    family_skip_unless_cpu();
-    family_batches(&panel, "n4c18h5w6k6r3s3p1");
-    family_batches(&panel, "n4c18h5w7k6r3s3u2p1_nhwc");
+    static const char *const problems[] = {
+        "n4c18h5w6k6r3s3p1",      "n4c18h5w7k6r3s3u2p1_nhwc",
+        "n3c18h5w18k6r3s3u2p1g3", "n3c12h9w10k8r3s5u2x3p1x0x2x1d2x1g4_nhwc",
+        "n4c3h33w34k3r1s1", /* fewer tiles a work-item, too */
+    };
+    each(family_batches, problems, COUNT(problems));
 }
 
 Test(bwd_data_panel, beta_adds_to_the_old_contents)
 {
-    family_skip_unless_cpu();
-    family_beta(&panel, "n2c18h6w21k6r3s3p1");
-    family_beta(&panel, "n2c18h6w21k6r1s1u2_nhwc");
+    static const char *const problems[] = {
+        "n2c18h6w21k6r3s3p1",
+        "n2c18h6w21k6r1s1u2_nhwc",
+    };
+    each(family_beta, problems, COUNT(problems));
 }
 
 Test(bwd_data_panel, a_poisoned_workspace_does_not_show)
 {
-    family_skip_unless_cpu();
-    family_workspace(&panel, "n3c21h9w13k7r3s3p1");
-    family_workspace(&panel, "n3c21h9w18k11r3s3u2p1");
-    family_workspace(&panel, "n3c21h9w13k7r3s3p1_nhwc");
-    family_workspace(&panel, "n2c5h4w5k256r2s2p1_nhwc");
+    static const char *const problems[] = {
+        "n3c21h9w13k7r3s3p1",
+        "n3c21h9w18k11r3s3u2p1",
+        "n3c21h9w13k7r3s3p1_nhwc",
+        "n2c5h4w5k256r2s2p1_nhwc",
+    };
+    each(family_workspace, problems, COUNT(problems));
 }
 
 Test(bwd_data_panel, a_nan_reaches_its_taps_alone)
 {
-    family_skip_unless_cpu();
-    family_nan(&panel, "n3c7h6w18k6r3s3p1x0x2x2");
-    family_nan(&panel, "n2c18h7w9k6r3s3u2p1_nhwc");
-    family_nan(&panel, "n2c18h7w9k9r2s3u3x2p1d2x1");
+    static const char *const problems[] = {
+        "n3c7h6w18k6r3s3p1x0x2x2",
+        "n2c18h7w9k6r3s3u2p1_nhwc",
+        "n2c18h7w9k9r2s3u3x2p1d2x1",
+    };
+    each(family_nan, problems, COUNT(problems));
 }
 
 Test(bwd_data_panel, gradients_of_1e_8_survive)
 {
-    family_skip_unless_cpu();
-    family_tiny(&panel, "n2c18h9w17k5r3s3p1");
-    family_tiny(&panel, "n2c18h9w17k5r3s3p1_nhwc");
+    static const char *const problems[] = {
+        "n2c18h9w17k5r3s3p1",
+        "n2c18h9w17k5r3s3p1_nhwc",
+    };
+    each(family_tiny, problems, COUNT(problems));
 }
 
 Test(bwd_data_panel, a_report_counts_each_element_of_w_once)
@@ -201,10 +219,8 @@ Test(bwd_data_panel, a_report_counts_each_element_of_w_once)
         "n2c18h7w9k6r3s3p1_nhwc_fp32_w16",
     };
     static const family half = {
-        .plan = "bwd_data_panel:tile_p=8,panel=half,cast=separate",
+        .plan = "bwd_data_panel:tile_p=8,panel=half,cast=separate,shape=baked",
         .ops = CLCONV_OP_DX};
-    family_skip_unless_cpu();
-    for (size_t i = 0; i < COUNT(problems); ++i)
-        expect_counts(&panel, problems[i]);
+    each(expect_counts, problems, COUNT(problems));
     expect_counts(&half, "n2c18h7w9k17r3s3p1");
 }

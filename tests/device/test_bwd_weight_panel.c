@@ -11,13 +11,20 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static const family panel = {.plan = "bwd_weight_panel", .ops = CLCONV_OP_DW};
+/* The sizes as arguments, and in the text. */
+static const family kinds[] = {
+    {.plan = "bwd_weight_panel:shape=arguments", .ops = CLCONV_OP_DW},
+    {.plan = "bwd_weight_panel:shape=baked", .ops = CLCONV_OP_DW},
+};
 
-static void exact(const char *const *problems, size_t count)
+/* Each problem with both. */
+static void each(void (*check)(const family *f, const char *problem),
+                 const char *const *problems, size_t count)
 {
     family_skip_unless_cpu();
-    for (size_t i = 0; i < count; ++i)
-        family_exact(&panel, problems[i]);
+    for (size_t i = 0; i < COUNT(kinds); ++i)
+        for (size_t j = 0; j < count; ++j)
+            check(&kinds[i], problems[j]);
 }
 
 Test(bwd_weight_panel, edges_of_vectors_and_tiles_are_exact)
@@ -37,7 +44,7 @@ Test(bwd_weight_panel, edges_of_vectors_and_tiles_are_exact)
         "n2c40h5w6k19r3s3p1_nhwc",
         "n2c3h30w30k8r7s7p3_fp32", /* 49 taps */
     };
-    exact(problems, COUNT(problems));
+    each(family_exact, problems, COUNT(problems));
 }
 
 Test(bwd_weight_panel, strides_dilations_and_paddings_are_exact)
@@ -61,7 +68,7 @@ Test(bwd_weight_panel, strides_dilations_and_paddings_are_exact)
         "n2c2h2w17k2r3s1p5x0",         /* more padding than rows */
         "n2c2h4w5k3r1s1u9p7",          /* outputs in the padding alone */
     };
-    exact(problems, COUNT(problems));
+    each(family_exact, problems, COUNT(problems));
 }
 
 Test(bwd_weight_panel, groups_are_exact)
@@ -74,7 +81,7 @@ Test(bwd_weight_panel, groups_are_exact)
         "n2c9h7w7k9r3s3p1g9",
         "n2c9h7w7k18r3s3p1g9_nhwc",
     };
-    exact(problems, COUNT(problems));
+    each(family_exact, problems, COUNT(problems));
 }
 
 /* More positions than a segment has: of a row, of an image, of two images. */
@@ -85,7 +92,7 @@ Test(bwd_weight_panel, edges_of_segments_are_exact)
         "n2c2h47w23k3r3s3p1",  "n7c2h13w14k3r3s3p1_nhwc",
         "n9c3h13w13k17r3s3p1",
     };
-    exact(problems, COUNT(problems));
+    each(family_exact, problems, COUNT(problems));
 }
 
 /* Many work-items for an image or a channel of one. */
@@ -96,7 +103,7 @@ Test(bwd_weight_panel, parts_of_the_packs_are_exact)
         "n1c2h260w150k18r3s3u3p1_fp32",
         "n1c30h41w40k70r1s1_nhwc",
     };
-    exact(problems, COUNT(problems));
+    each(family_exact, problems, COUNT(problems));
 }
 
 Test(bwd_weight_panel, fp16_tensors_are_exact)
@@ -108,19 +115,21 @@ Test(bwd_weight_panel, fp16_tensors_are_exact)
         "n2c5h7w19k6r3s3p1_nhwc_fp32_dy16_dw16",
         "n3c5h2w2k6r1s1_dy16_x16",
     };
-    exact(problems, COUNT(problems));
+    each(family_exact, problems, COUNT(problems));
 }
 
 Test(bwd_weight_panel, values_do_not_change_what_is_computed)
 {
     static const char *const plans[] = {
         "bwd_weight_panel:tile_c=3,tile_v=1,segment=128,split_k=2",
-        "bwd_weight_panel:tile_c=3,tile_v=4,segment=128,split_k=64",
+        "bwd_weight_panel:tile_c=3,tile_v=4,segment=128,split_k=64,shape=baked",
         "bwd_weight_panel:tile_c=4,tile_v=3,split_k=4,panel=float",
-        "bwd_weight_panel:tile_c=6,tile_v=4,split_k=1,cast=separate",
+        "bwd_weight_panel:tile_c=6,tile_v=4,split_k=1,cast=separate,"
+        "shape=baked",
         "bwd_weight_panel:tile_c=7,tile_v=4,split_k=8",
         "bwd_weight_panel:tile_c=8,tile_v=3,split_k=16,cast=separate",
-        "bwd_weight_panel:tile_c=12,tile_v=2,split_k=32,panel=float",
+        "bwd_weight_panel:tile_c=12,tile_v=2,split_k=32,panel=float,shape="
+        "baked",
         "bwd_weight_panel:tile_c=14,tile_v=2,segment=128,split_k=128",
     };
     family_skip_unless_cpu();
@@ -133,40 +142,49 @@ Test(bwd_weight_panel, values_do_not_change_what_is_computed)
 
 Test(bwd_weight_panel, smaller_batches_are_exact)
 {
-    family_skip_unless_cpu();
-    family_batches(&panel, "n4c5h6w9k6r3s3p1");
-    family_batches(&panel, "n4c20h6w9k20r3s3u2p1_nhwc");
+    static const char *const problems[] = {
+        "n4c5h6w9k6r3s3p1",       "n4c20h6w9k20r3s3u2p1_nhwc",
+        "n3c18h5w18k6r3s3u2p1g3", "n3c12h9w10k8r3s5u2x3p1x0x2x1d2x1g4_nhwc",
+        "n9c3h13w13k17r3s3p1", /* fewer segments, too */
+    };
+    each(family_batches, problems, COUNT(problems));
 }
 
 Test(bwd_weight_panel, beta_adds_to_the_old_contents)
 {
-    static const family shares = {.plan = "bwd_weight_panel:split_k=4",
-                                  .ops = CLCONV_OP_DW};
-    family_skip_unless_cpu();
-    family_beta(&panel, "n2c5h6w21k18r3s3p1");
+    static const char *const problems[] = {"n2c5h6w21k18r3s3p1"};
+    static const family shares = {
+        .plan = "bwd_weight_panel:split_k=4,shape=baked", .ops = CLCONV_OP_DW};
+    each(family_beta, problems, COUNT(problems));
     family_beta(&shares, "n2c5h6w21k18r3s3p1_nhwc_dw16");
 }
 
 Test(bwd_weight_panel, a_poisoned_workspace_does_not_show)
 {
-    family_skip_unless_cpu();
-    family_workspace(&panel, "n3c11h9w13k7r3s3p1");
-    family_workspace(&panel, "n3c5h6w6k35r3s3u2p1_nhwc_fp32");
+    static const char *const problems[] = {
+        "n3c11h9w13k7r3s3p1",
+        "n3c5h6w6k35r3s3u2p1_nhwc_fp32",
+    };
+    each(family_workspace, problems, COUNT(problems));
 }
 
 Test(bwd_weight_panel, a_nan_goes_where_its_taps_go)
 {
-    family_skip_unless_cpu();
-    family_nan(&panel, "n3c7h6w18k6r3s3p1x0x2x2");
-    family_nan(&panel, "n2c18h6w7k19r3s3u2p1_nhwc");
-    family_nan(&panel, "n2c4h5w6k4r3s3p1g2");
+    static const char *const problems[] = {
+        "n3c7h6w18k6r3s3p1x0x2x2",
+        "n2c18h6w7k19r3s3u2p1_nhwc",
+        "n2c4h5w6k4r3s3p1g2",
+    };
+    each(family_nan, problems, COUNT(problems));
 }
 
 Test(bwd_weight_panel, tiny_gradients_are_not_lost)
 {
-    family_skip_unless_cpu();
-    family_tiny(&panel, "n2c5h9w11k18r3s3p1");
-    family_tiny(&panel, "n2c20h9w11k6r3s3p1_nhwc");
+    static const char *const problems[] = {
+        "n2c5h9w11k18r3s3p1",
+        "n2c20h9w11k6r3s3p1_nhwc",
+    };
+    each(family_tiny, problems, COUNT(problems));
 }
 
 Test(bwd_weight_panel, a_report_counts_each_element_of_x_once)
@@ -195,8 +213,6 @@ Test(bwd_weight_panel, a_report_counts_each_element_of_x_once)
     };
     static const family separate = {.plan = "bwd_weight_panel:cast=separate",
                                     .ops = CLCONV_OP_DW};
-    family_skip_unless_cpu();
-    for (size_t i = 0; i < COUNT(problems); ++i)
-        expect_counts(&panel, problems[i]);
+    each(expect_counts, problems, COUNT(problems));
     expect_counts(&separate, "n2c5h7w7k6r3s3p1");
 }

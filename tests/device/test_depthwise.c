@@ -14,6 +14,8 @@
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 static const char rows[] = "bwd_data_depthwise;bwd_weight_depthwise";
+static const char baked_rows[] =
+    "bwd_data_depthwise:shape=baked;bwd_weight_depthwise:shape=baked";
 static const char elements[] =
     "bwd_data_depthwise_gpu;bwd_weight_depthwise_gpu";
 
@@ -123,6 +125,25 @@ Test(depthwise, fp16_tensors_are_exact)
     pass_all(family_exact, rows, halves, COUNT(halves));
 }
 
+/* Each is a program of its own: a few of all the above. */
+static const char *const baked[] = {
+    "n3c17h7w7k17r3s3p1g17",      "n2c5h6w67k10r3s3p1g5_fp32_x16",
+    "n2c5h11w14k5r4s2u1x2p1x0g5", "n1c4h13w53k4r3s5u4x6p2x4x1x3d2x9g4",
+    "n1c2h3w5000k2r3s3u3p1g2",
+};
+
+Test(depthwise, rows_of_baked_sizes_are_exact)
+{
+    family_skip_unless_cpu();
+    pass_all(family_exact, baked_rows, baked, COUNT(baked));
+}
+
+Test(depthwise, rows_of_baked_sizes_count_what_they_read)
+{
+    family_skip_unless_cpu();
+    pass_all(expect_counts, baked_rows, baked, COUNT(baked));
+}
+
 /* ---- Values ------------------------------------------------------------- */
 
 Test(depthwise, values_of_rows_do_not_change_what_is_computed)
@@ -132,6 +153,8 @@ Test(depthwise, values_of_rows_do_not_change_what_is_computed)
         "bwd_weight_depthwise:tile=1,split=64,cast=separate",
         "bwd_data_depthwise:tile=2,split=2;bwd_weight_depthwise:tile=2,split=4",
         "bwd_data_depthwise:tile=8,split=4;bwd_weight_depthwise:tile=8,split=2",
+        "bwd_data_depthwise:tile=1,split=16,shape=baked;"
+        "bwd_weight_depthwise:tile=2,split=8,shape=baked",
         "bwd_data_depthwise:split=1;bwd_weight_depthwise:split=1",
     };
     family_skip_unless_cpu();
@@ -215,6 +238,7 @@ Test(depthwise, rows_keep_the_contract_of_a_call)
 {
     family_skip_unless_cpu();
     expect_contract(rows);
+    expect_contract(baked_rows);
 }
 
 Test(depthwise, elements_keep_the_contract_of_a_call)

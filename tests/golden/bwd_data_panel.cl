@@ -576,31 +576,32 @@ static void store_dx(__global float *p, long i,
     p[i] = value;
 }
 
-static void store_run(__global float *dx, long i, const float *sums, int count, float beta) {
+static void store_dx_run(__global float *p, long i,
+    const float *values, int count, float beta) {
     for (; count >= 16; count -= 16) {
-        store_dx16(dx, i, vload16(0, sums), beta);
+        store_dx16(p, i, vload16(0, values), beta);
         i += 16;
-        sums += 16;
+        values += 16;
     }
     if (count & 8) {
-        store_dx8(dx, i, vload8(0, sums), beta);
+        store_dx8(p, i, vload8(0, values), beta);
         i += 8;
-        sums += 8;
+        values += 8;
     }
     if (count & 4) {
-        store_dx4(dx, i, vload4(0, sums), beta);
+        store_dx4(p, i, vload4(0, values), beta);
         i += 4;
-        sums += 4;
+        values += 4;
     }
     if (count & 2) {
-        store_dx2(dx, i, vload2(0, sums), beta);
+        store_dx2(p, i, vload2(0, values), beta);
         i += 2;
-        sums += 2;
+        values += 2;
     }
     if (count & 1) {
-        store_dx(dx, i, *sums, beta);
+        store_dx(p, i, *values, beta);
         i += 1;
-        sums += 1;
+        values += 1;
     }
 }
 
@@ -706,7 +707,7 @@ static void transpose16(const float16 *from, long from_step, float *to, int to_s
 static void store_steps(__global float *dx, long i, long step,
     const float *sums, int count, float beta) {
     if (step == 1) {
-        store_run(dx, i, sums, count, beta);
+        store_dx_run(dx, i, sums, count, beta);
     } else {
         for (int j = 0; j < count; ++j) {
             store_dx(dx, i + j * step, sums[j], beta);

@@ -516,31 +516,32 @@ static void store_dx(__global half *p, long i,
     vstore_half(value, i, p);
 }
 
-static void store_run(__global half *dx, long i, const float *sums, int count, float beta, counts_t *tally) {
+static void store_dx_run(__global half *p, long i,
+    const float *values, int count, float beta, counts_t *tally) {
     for (; count >= 16; count -= 16) {
-        store_dx16(dx, i, vload16(0, sums), beta, tally);
+        store_dx16(p, i, vload16(0, values), beta, tally);
         i += 16;
-        sums += 16;
+        values += 16;
     }
     if (count & 8) {
-        store_dx8(dx, i, vload8(0, sums), beta, tally);
+        store_dx8(p, i, vload8(0, values), beta, tally);
         i += 8;
-        sums += 8;
+        values += 8;
     }
     if (count & 4) {
-        store_dx4(dx, i, vload4(0, sums), beta, tally);
+        store_dx4(p, i, vload4(0, values), beta, tally);
         i += 4;
-        sums += 4;
+        values += 4;
     }
     if (count & 2) {
-        store_dx2(dx, i, vload2(0, sums), beta, tally);
+        store_dx2(p, i, vload2(0, values), beta, tally);
         i += 2;
-        sums += 2;
+        values += 2;
     }
     if (count & 1) {
-        store_dx(dx, i, *sums, beta, tally);
+        store_dx(p, i, *values, beta, tally);
         i += 1;
-        sums += 1;
+        values += 1;
     }
 }
 
@@ -552,7 +553,7 @@ static void store_tile(__global half *dx, const long *in_dx, int count,
             store_dx16(dx, in_dx[i], sums[i], beta, tally);
     } else {
         for (int i = 0; i < count; ++i)
-            store_run(dx, in_dx[i], (const float *)(sums + i), channels, beta, tally);
+            store_dx_run(dx, in_dx[i], (const float *)(sums + i), channels, beta, tally);
     }
 }
 

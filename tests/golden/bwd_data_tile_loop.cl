@@ -365,11 +365,55 @@ static float16 rest_of_w(__global const float *p, long i, int count, long total)
     return vload16(0, rest);
 }
 
-static void see_w_run(seen16_t *seen, __global const float *p, long i, long end, long total) {
-    for (; i + 16 <= end; i += 16)
+static bool is_ordinary_w(uint16 above) {
+    const int16 other = above > (uint16)(0x477fe000 - 0x387fe000);
+    const long2 marks = as_long2(convert_char16(other));
+    return !(marks.x | marks.y);
+}
+
+static uint16 beyond_w(uint16 above, float16 before) {
+    const int16 b = as_int16(before) & 0x7fffffff;
+    return max(above, as_uint16(b - 0x387fe000));
+}
+
+static bool is_dense_w(__global const float *p, int count) {
+    uint16 above = 0;
+    for (int i = 0; i < count; i += 16)
+        above = beyond_w(above, read_w16(p, i));
+    return is_ordinary_w(above);
+}
+
+static bool look_w(seen16_t *seen, __global const float *p, int count) {
+    int16 nonzero = 0;
+    uint16 above = 0;
+    for (int i = 0; i < count; i += 16) {
+        const int16 b = as_int16(read_w16(p, i)) & 0x7fffffff;
+        nonzero -= b != 0;
+        above = max(above, as_uint16(b != 0 ? b - 0x387fe000 : 0));
+    }
+    if (!is_ordinary_w(above))
+        return false;
+    seen->nonzero += nonzero;
+    return true;
+}
+
+static void see_w_block(seen16_t *seen, __global const float *p, int count) {
+    if (is_dense_w(p, 16) && is_dense_w(p, count)) {
+        seen->nonzero += count / 16;
+        return;
+    }
+    if (look_w(seen, p, count))
+        return;
+    for (int i = 0; i < count; i += 16)
         see_w16(seen, read_w16(p, i));
-    if (i < end)
-        see_w16(seen, rest_of_w(p, i, end - i, total));
+}
+
+static void see_w_run(seen16_t *seen, __global const float *p, long i, long end, long total) {
+    const long whole = i + ((end - i) & ~15L);
+    for (; i < whole; i += 256)
+        see_w_block(seen, p + i, min(256, (int)(whole - i)));
+    if (whole < end)
+        see_w16(seen, rest_of_w(p, whole, end - whole, total));
 }
 
 __kernel
@@ -548,31 +592,32 @@ static void store_dx(__global float *p, long i,
     p[i] = value;
 }
 
-static void store_run(__global float *dx, long i, const float *sums, int count, float beta) {
+static void store_dx_run(__global float *p, long i,
+    const float *values, int count, float beta) {
     for (; count >= 16; count -= 16) {
-        store_dx16(dx, i, vload16(0, sums), beta);
+        store_dx16(p, i, vload16(0, values), beta);
         i += 16;
-        sums += 16;
+        values += 16;
     }
     if (count & 8) {
-        store_dx8(dx, i, vload8(0, sums), beta);
+        store_dx8(p, i, vload8(0, values), beta);
         i += 8;
-        sums += 8;
+        values += 8;
     }
     if (count & 4) {
-        store_dx4(dx, i, vload4(0, sums), beta);
+        store_dx4(p, i, vload4(0, values), beta);
         i += 4;
-        sums += 4;
+        values += 4;
     }
     if (count & 2) {
-        store_dx2(dx, i, vload2(0, sums), beta);
+        store_dx2(p, i, vload2(0, values), beta);
         i += 2;
-        sums += 2;
+        values += 2;
     }
     if (count & 1) {
-        store_dx(dx, i, *sums, beta);
+        store_dx(p, i, *values, beta);
         i += 1;
-        sums += 1;
+        values += 1;
     }
 }
 
@@ -593,7 +638,7 @@ static void store_row(__global float *dx, int column, int count, axis_t w, const
     const int from = max(at, 0);
     const int to = min(at + count * w.stride, w.in);
     if (from < to)
-        store_run(dx, from, strip + from - at, to - from, beta);
+        store_dx_run(dx, from, strip + from - at, to - from, beta);
 }
 
 static void store_positions(__global float *dx, place_t p, axis_t w, shape_t shape, const float *strip, float beta) {

@@ -221,14 +221,6 @@ static int find_lines(int *row_at, int *sum_at, shape_t shape, int p)
     return lines;
 }
 
-static float read_x(__global const float *p, long i) {
-    return p[i];
-}
-
-static float16 read_x16(__global const float *p, long i) {
-    return vload16(0, p + i);
-}
-
 /*
  * What rounding did to elements of one tensor: a work-item's own sums, then
  * added to the report. Fields as in clconv_counts.
@@ -301,43 +293,74 @@ static void see_x16(seen16_t *seen, float16 before) {
     seen->inf -= b == 0x7f800000;
 }
 
-static void look_x(seen16_t *seen, __global const float *x, int count)
-{
+static float16 read_x16(__global const float *p, long i) {
+    return vload16(0, p + i);
+}
+
+static float read_x(__global const float *p, long i) {
+    return p[i];
+}
+
+static float16 rest_of_x(__global const float *p, long i, int count, long total) {
+    const int16 lane = (int16)(0, 1, 2, 3, 4, 5, 6, 7,
+                               8, 9, 10, 11, 12, 13, 14, 15);
+    float rest[16] = {0.0f};
+    if (i + 16 <= total)
+        return select((float16)(0.0f), read_x16(p, i), lane < count);
+    for (int j = 0; j < count; ++j)
+        rest[j] = read_x(p, i + j);
+    return vload16(0, rest);
+}
+
+static bool is_ordinary_x(uint16 above) {
+    const int16 other = above > (uint16)(0x7f7fffff - 0x00000001);
+    const long2 marks = as_long2(convert_char16(other));
+    return !(marks.x | marks.y);
+}
+
+static uint16 beyond_x(uint16 above, float16 before) {
+    const int16 b = as_int16(before) & 0x7fffffff;
+    return max(above, as_uint16(b - 0x00000001));
+}
+
+static bool is_dense_x(__global const float *p, int count) {
+    uint16 above = 0;
+    for (int i = 0; i < count; i += 16)
+        above = beyond_x(above, read_x16(p, i));
+    return is_ordinary_x(above);
+}
+
+static bool look_x(seen16_t *seen, __global const float *p, int count) {
     int16 nonzero = 0;
     uint16 above = 0;
     for (int i = 0; i < count; i += 16) {
-        const int16 b = as_int16(read_x16(x, i)) & 0x7fffffff;
+        const int16 b = as_int16(read_x16(p, i)) & 0x7fffffff;
         nonzero -= b != 0;
-        above = max(above, as_uint16(b != 0 ? b - 1 : 0));
+        above = max(above, as_uint16(b != 0 ? b - 0x00000001 : 0));
     }
-    if (isum16(above > (uint16)(0x7f7fffff - 1)) == 0) {
-        seen->nonzero += nonzero;
+    if (!is_ordinary_x(above))
+        return false;
+    seen->nonzero += nonzero;
+    return true;
+}
+
+static void see_x_block(seen16_t *seen, __global const float *p, int count) {
+    if (is_dense_x(p, 16) && is_dense_x(p, count)) {
+        seen->nonzero += count / 16;
         return;
     }
+    if (look_x(seen, p, count))
+        return;
     for (int i = 0; i < count; i += 16)
-        see_x16(seen, read_x16(x, i));
+        see_x16(seen, read_x16(p, i));
 }
 
-__attribute__((noinline))
-static float16 rest_x(__global const float *x, long i, int count)
-{
-    float v[16];
-    for (int lane = 0; lane < 16; ++lane)
-        v[lane] = lane < count ? read_x(x, i + lane) : 0.0f;
-    return vload16(0, v);
-}
-
-static void see_run(seen16_t *seen, __global const float *x, long i, int count,
-    long end) {
-    const int whole = count & ~15;
-    for (int j = 0; j < whole; j += 256)
-        look_x(seen, x + i + j, min(256, whole - j));
-    const int rest = count - whole;
-    i += whole;
-    if (rest > 0 && i + 16 <= end)
-        see_x16(seen, select((float16)(0.0f), read_x16(x, i), (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < rest));
-    else if (rest > 0)
-        see_x16(seen, rest_x(x, i, rest));
+static void see_x_run(seen16_t *seen, __global const float *p, long i, long end, long total) {
+    const long whole = i + ((end - i) & ~15L);
+    for (; i < whole; i += 256)
+        see_x_block(seen, p + i, min(256, (int)(whole - i)));
+    if (whole < end)
+        see_x16(seen, rest_of_x(p, whole, end - whole, total));
 }
 
 /* Where the share of row or column i of dY's count begins among size of X. */
@@ -363,7 +386,8 @@ static void see_rows(seen16_t *seen, __global const float *x, shape_t shape,
         rows = 1;
     }
     for (int row = 0; row < rows; ++row) {
-        see_run(seen, x, i + row * shape.x_row, columns, end);
+        const long from = i + row * shape.x_row;
+        see_x_run(seen, x, from, from + columns, end);
     }
 }
 

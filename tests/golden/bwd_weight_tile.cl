@@ -315,11 +315,55 @@ static float16 rest_of_x(__global const float *p, long i, int count, long total)
     return vload16(0, rest);
 }
 
-static void see_x_run(seen16_t *seen, __global const float *p, long i, long end, long total) {
-    for (; i + 16 <= end; i += 16)
+static bool is_ordinary_x(uint16 above) {
+    const int16 other = above > (uint16)(0x477fe000 - 0x387fe000);
+    const long2 marks = as_long2(convert_char16(other));
+    return !(marks.x | marks.y);
+}
+
+static uint16 beyond_x(uint16 above, float16 before) {
+    const int16 b = as_int16(before) & 0x7fffffff;
+    return max(above, as_uint16(b - 0x387fe000));
+}
+
+static bool is_dense_x(__global const float *p, int count) {
+    uint16 above = 0;
+    for (int i = 0; i < count; i += 16)
+        above = beyond_x(above, read_x16(p, i));
+    return is_ordinary_x(above);
+}
+
+static bool look_x(seen16_t *seen, __global const float *p, int count) {
+    int16 nonzero = 0;
+    uint16 above = 0;
+    for (int i = 0; i < count; i += 16) {
+        const int16 b = as_int16(read_x16(p, i)) & 0x7fffffff;
+        nonzero -= b != 0;
+        above = max(above, as_uint16(b != 0 ? b - 0x387fe000 : 0));
+    }
+    if (!is_ordinary_x(above))
+        return false;
+    seen->nonzero += nonzero;
+    return true;
+}
+
+static void see_x_block(seen16_t *seen, __global const float *p, int count) {
+    if (is_dense_x(p, 16) && is_dense_x(p, count)) {
+        seen->nonzero += count / 16;
+        return;
+    }
+    if (look_x(seen, p, count))
+        return;
+    for (int i = 0; i < count; i += 16)
         see_x16(seen, read_x16(p, i));
-    if (i < end)
-        see_x16(seen, rest_of_x(p, i, end - i, total));
+}
+
+static void see_x_run(seen16_t *seen, __global const float *p, long i, long end, long total) {
+    const long whole = i + ((end - i) & ~15L);
+    for (; i < whole; i += 256)
+        see_x_block(seen, p + i, min(256, (int)(whole - i)));
+    if (whole < end)
+        see_x16(seen, rest_of_x(p, whole, end - whole, total));
 }
 
 /* Elements of a phase's array; from: the input that is the first. */

@@ -86,19 +86,6 @@ static float fsum16(float16 v)
 }
 
 typedef struct {
-    int nonzero, zeroed, subnormal, saturated, nan, inf;
-} seen_t;
-
-static void fold(counts_t *tally, const seen_t *seen) {
-    tally->nonzero += (uint)isum(seen->nonzero);
-    tally->zeroed += (uint)isum(seen->zeroed);
-    tally->subnormal += (uint)isum(seen->subnormal);
-    tally->saturated += (uint)isum(seen->saturated);
-    tally->nan += (uint)isum(seen->nan);
-    tally->inf += (uint)isum(seen->inf);
-}
-
-typedef struct {
     int16 nonzero, zeroed, subnormal, saturated, nan, inf;
 } seen16_t;
 
@@ -144,38 +131,6 @@ typedef struct {
     int group_k;
 } sizes_t;
 
-static float read_x(__global const half *p, long i) {
-    return vload_half(i, p);
-}
-
-static void see_x(seen_t *seen, float before) {
-    const int b = as_int(before) & 0x7fffffff;
-    seen->nonzero += b != 0;
-    const int other = (b != 0) & ((b < 0x387fe000) | (b > 0x477fe000));
-    if (!other)
-        return;
-    seen->zeroed += (b != 0) & (b <= 0x33000000);
-    seen->subnormal += (b > 0x33000000) & (b < 0x387fe000);
-    seen->saturated += (b > 0x477fe000) & (b < 0x7f800000);
-    const int is_nan = b > 0x7f800000;
-    seen->nan += is_nan;
-    seen->nonzero -= is_nan;
-    seen->inf += b == 0x7f800000;
-}
-
-static float cast_x(__global const half *in, long i,
-    int counting, seen_t *seen) {
-    float before = read_x(in, i);
-    float after = before;
-    if (counting)
-        see_x(seen, before);
-    return before;
-}
-
-static float16 read_x16(__global const half *p, long i) {
-    return vload_half16(0, p + i);
-}
-
 static void see_x16(seen16_t *seen, float16 before) {
     const int16 b = as_int16(before) & 0x7fffffff;
     seen->nonzero -= b != 0;
@@ -192,31 +147,116 @@ static void see_x16(seen16_t *seen, float16 before) {
     seen->inf -= b == 0x7f800000;
 }
 
-static float16 cast_x16(__global const half *in, long i,
-    int counting, seen16_t *seen) {
+static float16 read_x16(__global const half *p, long i) {
+    return vload_half16(0, p + i);
+}
+
+static float read_x(__global const half *p, long i) {
+    return vload_half(i, p);
+}
+
+static float16 rest_of_x(__global const half *p, long i, int count, long total) {
+    const int16 lane = (int16)(0, 1, 2, 3, 4, 5, 6, 7,
+                               8, 9, 10, 11, 12, 13, 14, 15);
+    float rest[16] = {0.0f};
+    if (i + 16 <= total)
+        return select((float16)(0.0f), read_x16(p, i), lane < count);
+    for (int j = 0; j < count; ++j)
+        rest[j] = read_x(p, i + j);
+    return vload16(0, rest);
+}
+
+static bool is_ordinary_x(uint16 above) {
+    const int16 other = above > (uint16)(0x477fe000 - 0x387fe000);
+    const long2 marks = as_long2(convert_char16(other));
+    return !(marks.x | marks.y);
+}
+
+static uint16 beyond_x(uint16 above, float16 before) {
+    const int16 b = as_int16(before) & 0x7fffffff;
+    return max(above, as_uint16(b - 0x387fe000));
+}
+
+static bool is_dense_x(__global const half *p, int count) {
+    uint16 above = 0;
+    for (int i = 0; i < count; i += 16)
+        above = beyond_x(above, read_x16(p, i));
+    return is_ordinary_x(above);
+}
+
+static bool look_x(seen16_t *seen, __global const half *p, int count) {
+    int16 nonzero = 0;
+    uint16 above = 0;
+    for (int i = 0; i < count; i += 16) {
+        const int16 b = as_int16(read_x16(p, i)) & 0x7fffffff;
+        nonzero -= b != 0;
+        above = max(above, as_uint16(b != 0 ? b - 0x387fe000 : 0));
+    }
+    if (!is_ordinary_x(above))
+        return false;
+    seen->nonzero += nonzero;
+    return true;
+}
+
+static void see_x_block(seen16_t *seen, __global const half *p, int count) {
+    if (is_dense_x(p, 16) && is_dense_x(p, count)) {
+        seen->nonzero += count / 16;
+        return;
+    }
+    if (look_x(seen, p, count))
+        return;
+    for (int i = 0; i < count; i += 16)
+        see_x16(seen, read_x16(p, i));
+}
+
+static void see_x_run(seen16_t *seen, __global const half *p, long i, long end, long total) {
+    const long whole = i + ((end - i) & ~15L);
+    for (; i < whole; i += 256)
+        see_x_block(seen, p + i, min(256, (int)(whole - i)));
+    if (whole < end)
+        see_x16(seen, rest_of_x(p, whole, end - whole, total));
+}
+
+static float cast_x(__global const half *in, long i) {
+    float before = read_x(in, i);
+    float after = before;
+    return before;
+}
+
+static float16 cast_x16(__global const half *in, long i) {
     float16 before = read_x16(in, i);
     float16 after = before;
-    if (counting)
-        see_x16(seen, before);
     return before;
 }
 
 static float cast_x_range(__global const half *in,
     long begin, long end, int counting, counts_t *tally) {
-    long i = begin + get_local_id(0) * 16;
-    seen16_t seen16 = { 0 };
+    const long whole = begin + (end - begin) / 16 * 16;
+    long i = begin;
+    seen16_t seen = { 0 };
     float16 sum16 = 0.0f;
-    for (; i + 15 < end; i += 1 * 16)
-        sum16 += cast_x16(in, i, counting, &seen16);
-    if (counting)
-        fold16(tally, &seen16);
-    i = begin + (end - begin) / 16 * 16 + get_local_id(0);
-    seen_t seen = { 0 };
     float sum = 0.0f;
-    for (; i + 0 < end; i += 1 * 1)
-        sum += cast_x(in, i, counting, &seen);
-    if (counting)
-        fold(tally, &seen);
+    while (i < whole) {
+        const long from = i;
+        const long stop = min(whole, i + 512);
+        uint16 above = 0;
+        for (; i < stop; i += 16) {
+            const float16 before = cast_x16(in, i);
+            sum16 += before;
+            if (counting)
+                above = beyond_x(above, before);
+        }
+        if (counting && is_ordinary_x(above))
+            seen.nonzero += (int)(stop - from) / 16;
+        else if (counting)
+            see_x_run(&seen, in, from, stop, stop);
+    }
+    for (; i < end; ++i)
+        sum += cast_x(in, i);
+    if (counting) {
+        see_x_run(&seen, in, whole, end, end);
+        fold16(tally, &seen);
+    }
     return fsum16(sum16) + sum;
 }
 
@@ -236,38 +276,6 @@ void cast_flat(
     counts_flush(x_counts, &tally);
 }
 
-static float read_dy(__global const half *p, long i) {
-    return vload_half(i, p);
-}
-
-static void see_dy(seen_t *seen, float before) {
-    const int b = as_int(before) & 0x7fffffff;
-    seen->nonzero += b != 0;
-    const int other = (b != 0) & ((b < 0x387fe000) | (b > 0x477fe000));
-    if (!other)
-        return;
-    seen->zeroed += (b != 0) & (b <= 0x33000000);
-    seen->subnormal += (b > 0x33000000) & (b < 0x387fe000);
-    seen->saturated += (b > 0x477fe000) & (b < 0x7f800000);
-    const int is_nan = b > 0x7f800000;
-    seen->nan += is_nan;
-    seen->nonzero -= is_nan;
-    seen->inf += b == 0x7f800000;
-}
-
-static float cast_dy(__global const half *in, long i,
-    int counting, seen_t *seen) {
-    float before = read_dy(in, i);
-    float after = before;
-    if (counting)
-        see_dy(seen, before);
-    return before;
-}
-
-static float16 read_dy16(__global const half *p, long i) {
-    return vload_half16(0, p + i);
-}
-
 static void see_dy16(seen16_t *seen, float16 before) {
     const int16 b = as_int16(before) & 0x7fffffff;
     seen->nonzero -= b != 0;
@@ -284,31 +292,116 @@ static void see_dy16(seen16_t *seen, float16 before) {
     seen->inf -= b == 0x7f800000;
 }
 
-static float16 cast_dy16(__global const half *in, long i,
-    int counting, seen16_t *seen) {
+static float16 read_dy16(__global const half *p, long i) {
+    return vload_half16(0, p + i);
+}
+
+static float read_dy(__global const half *p, long i) {
+    return vload_half(i, p);
+}
+
+static float16 rest_of_dy(__global const half *p, long i, int count, long total) {
+    const int16 lane = (int16)(0, 1, 2, 3, 4, 5, 6, 7,
+                               8, 9, 10, 11, 12, 13, 14, 15);
+    float rest[16] = {0.0f};
+    if (i + 16 <= total)
+        return select((float16)(0.0f), read_dy16(p, i), lane < count);
+    for (int j = 0; j < count; ++j)
+        rest[j] = read_dy(p, i + j);
+    return vload16(0, rest);
+}
+
+static bool is_ordinary_dy(uint16 above) {
+    const int16 other = above > (uint16)(0x477fe000 - 0x387fe000);
+    const long2 marks = as_long2(convert_char16(other));
+    return !(marks.x | marks.y);
+}
+
+static uint16 beyond_dy(uint16 above, float16 before) {
+    const int16 b = as_int16(before) & 0x7fffffff;
+    return max(above, as_uint16(b - 0x387fe000));
+}
+
+static bool is_dense_dy(__global const half *p, int count) {
+    uint16 above = 0;
+    for (int i = 0; i < count; i += 16)
+        above = beyond_dy(above, read_dy16(p, i));
+    return is_ordinary_dy(above);
+}
+
+static bool look_dy(seen16_t *seen, __global const half *p, int count) {
+    int16 nonzero = 0;
+    uint16 above = 0;
+    for (int i = 0; i < count; i += 16) {
+        const int16 b = as_int16(read_dy16(p, i)) & 0x7fffffff;
+        nonzero -= b != 0;
+        above = max(above, as_uint16(b != 0 ? b - 0x387fe000 : 0));
+    }
+    if (!is_ordinary_dy(above))
+        return false;
+    seen->nonzero += nonzero;
+    return true;
+}
+
+static void see_dy_block(seen16_t *seen, __global const half *p, int count) {
+    if (is_dense_dy(p, 16) && is_dense_dy(p, count)) {
+        seen->nonzero += count / 16;
+        return;
+    }
+    if (look_dy(seen, p, count))
+        return;
+    for (int i = 0; i < count; i += 16)
+        see_dy16(seen, read_dy16(p, i));
+}
+
+static void see_dy_run(seen16_t *seen, __global const half *p, long i, long end, long total) {
+    const long whole = i + ((end - i) & ~15L);
+    for (; i < whole; i += 256)
+        see_dy_block(seen, p + i, min(256, (int)(whole - i)));
+    if (whole < end)
+        see_dy16(seen, rest_of_dy(p, whole, end - whole, total));
+}
+
+static float cast_dy(__global const half *in, long i) {
+    float before = read_dy(in, i);
+    float after = before;
+    return before;
+}
+
+static float16 cast_dy16(__global const half *in, long i) {
     float16 before = read_dy16(in, i);
     float16 after = before;
-    if (counting)
-        see_dy16(seen, before);
     return before;
 }
 
 static float cast_dy_range(__global const half *in,
     long begin, long end, int counting, counts_t *tally) {
-    long i = begin + get_local_id(0) * 16;
-    seen16_t seen16 = { 0 };
+    const long whole = begin + (end - begin) / 16 * 16;
+    long i = begin;
+    seen16_t seen = { 0 };
     float16 sum16 = 0.0f;
-    for (; i + 15 < end; i += 1 * 16)
-        sum16 += cast_dy16(in, i, counting, &seen16);
-    if (counting)
-        fold16(tally, &seen16);
-    i = begin + (end - begin) / 16 * 16 + get_local_id(0);
-    seen_t seen = { 0 };
     float sum = 0.0f;
-    for (; i + 0 < end; i += 1 * 1)
-        sum += cast_dy(in, i, counting, &seen);
-    if (counting)
-        fold(tally, &seen);
+    while (i < whole) {
+        const long from = i;
+        const long stop = min(whole, i + 512);
+        uint16 above = 0;
+        for (; i < stop; i += 16) {
+            const float16 before = cast_dy16(in, i);
+            sum16 += before;
+            if (counting)
+                above = beyond_dy(above, before);
+        }
+        if (counting && is_ordinary_dy(above))
+            seen.nonzero += (int)(stop - from) / 16;
+        else if (counting)
+            see_dy_run(&seen, in, from, stop, stop);
+    }
+    for (; i < end; ++i)
+        sum += cast_dy(in, i);
+    if (counting) {
+        see_dy_run(&seen, in, whole, end, end);
+        fold16(tally, &seen);
+    }
     return fsum16(sum16) + sum;
 }
 

@@ -148,17 +148,6 @@ static float read_x(__global const float *p, long i) {
     return p[i];
 }
 
-static float round_x(float v) {
-    int bits = as_int(v) & 0x7fffffff;
-    float a = as_float(bits);
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
-    float m = as_float(power + 0x06800000);
-    a = (a + m) - m;
-    a = select(a, (float)(INFINITY), a > 65504.0f);
-    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
-}
-
 static void see_x(seen_t *seen, float before) {
     const int b = as_int(before) & 0x7fffffff;
     seen->nonzero += b != 0;
@@ -174,28 +163,8 @@ static void see_x(seen_t *seen, float before) {
     seen->inf += b == 0x7f800000;
 }
 
-static float cast_x(__global const float *in, long i,
-    int counting, seen_t *seen) {
-    float before = read_x(in, i);
-    float after = round_x(before);
-    if (counting)
-        see_x(seen, before);
-    return before;
-}
-
 static float4 read_x4(__global const float *p, long i) {
     return vload4(0, p + i);
-}
-
-static float4 round_x4(float4 v) {
-    int4 bits = as_int4(v) & 0x7fffffff;
-    float4 a = as_float4(bits);
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int4 power = clamp(as_int4(a) & 0x7f800000, (int4)(0x38800000), (int4)(0x47000000));
-    float4 m = as_float4(power + 0x06800000);
-    a = (a + m) - m;
-    a = select(a, (float4)(INFINITY), a > 65504.0f);
-    return as_float4(as_int4(a) | (as_int4(v) & (int)0x80000000));
 }
 
 static void see_x4(seen4_t *seen, float4 before) {
@@ -213,12 +182,37 @@ static void see_x4(seen4_t *seen, float4 before) {
     seen->inf -= b == 0x7f800000;
 }
 
-static float4 cast_x4(__global const float *in, long i,
-    int counting, seen4_t *seen) {
+static float round_x(float v) {
+    int bits = as_int(v) & 0x7fffffff;
+    float a = as_float(bits);
+    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
+    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
+    float m = as_float(power + 0x06800000);
+    a = (a + m) - m;
+    a = select(a, (float)(INFINITY), a > 65504.0f);
+    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
+}
+
+static float cast_x(__global const float *in, long i) {
+    float before = read_x(in, i);
+    float after = round_x(before);
+    return before;
+}
+
+static float4 round_x4(float4 v) {
+    int4 bits = as_int4(v) & 0x7fffffff;
+    float4 a = as_float4(bits);
+    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
+    int4 power = clamp(as_int4(a) & 0x7f800000, (int4)(0x38800000), (int4)(0x47000000));
+    float4 m = as_float4(power + 0x06800000);
+    a = (a + m) - m;
+    a = select(a, (float4)(INFINITY), a > 65504.0f);
+    return as_float4(as_int4(a) | (as_int4(v) & (int)0x80000000));
+}
+
+static float4 cast_x4(__global const float *in, long i) {
     float4 before = read_x4(in, i);
     float4 after = round_x4(before);
-    if (counting)
-        see_x4(seen, before);
     return before;
 }
 
@@ -227,15 +221,23 @@ static float cast_x_range(__global const float *in,
     long i = begin + get_local_id(0) * 4;
     seen4_t seen4 = { 0 };
     float4 sum4 = 0.0f;
-    for (; i + 3 < end; i += 256 * 4)
-        sum4 += cast_x4(in, i, counting, &seen4);
+    for (; i + 3 < end; i += 256 * 4) {
+        const float4 before = cast_x4(in, i);
+        sum4 += before;
+        if (counting)
+            see_x4(&seen4, before);
+    }
     if (counting)
         fold4(tally, &seen4);
     i = begin + (end - begin) / 4 * 4 + get_local_id(0);
     seen_t seen = { 0 };
     float sum = 0.0f;
-    for (; i + 0 < end; i += 256 * 1)
-        sum += cast_x(in, i, counting, &seen);
+    for (; i + 0 < end; i += 256 * 1) {
+        const float before = cast_x(in, i);
+        sum += before;
+        if (counting)
+            see_x(&seen, before);
+    }
     if (counting)
         fold(tally, &seen);
     return fsum4(sum4) + sum;
@@ -261,17 +263,6 @@ static float read_dy(__global const float *p, long i) {
     return p[i];
 }
 
-static float round_dy(float v) {
-    int bits = as_int(v) & 0x7fffffff;
-    float a = as_float(bits) * 0x1p10f;
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
-    float m = as_float(power + 0x06800000);
-    a = (a + m) - m;
-    a = select(a, (float)(INFINITY), a > 65504.0f);
-    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
-}
-
 static void see_dy(seen_t *seen, float before) {
     const int b = as_int(before) & 0x7fffffff;
     seen->nonzero += b != 0;
@@ -287,28 +278,8 @@ static void see_dy(seen_t *seen, float before) {
     seen->inf += b == 0x7f800000;
 }
 
-static float cast_dy(__global const float *in, long i,
-    int counting, seen_t *seen) {
-    float before = read_dy(in, i);
-    float after = round_dy(before);
-    if (counting)
-        see_dy(seen, before);
-    return before;
-}
-
 static float4 read_dy4(__global const float *p, long i) {
     return vload4(0, p + i);
-}
-
-static float4 round_dy4(float4 v) {
-    int4 bits = as_int4(v) & 0x7fffffff;
-    float4 a = as_float4(bits) * 0x1p10f;
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int4 power = clamp(as_int4(a) & 0x7f800000, (int4)(0x38800000), (int4)(0x47000000));
-    float4 m = as_float4(power + 0x06800000);
-    a = (a + m) - m;
-    a = select(a, (float4)(INFINITY), a > 65504.0f);
-    return as_float4(as_int4(a) | (as_int4(v) & (int)0x80000000));
 }
 
 static void see_dy4(seen4_t *seen, float4 before) {
@@ -326,12 +297,37 @@ static void see_dy4(seen4_t *seen, float4 before) {
     seen->inf -= b == 0x7f800000;
 }
 
-static float4 cast_dy4(__global const float *in, long i,
-    int counting, seen4_t *seen) {
+static float round_dy(float v) {
+    int bits = as_int(v) & 0x7fffffff;
+    float a = as_float(bits) * 0x1p10f;
+    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
+    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
+    float m = as_float(power + 0x06800000);
+    a = (a + m) - m;
+    a = select(a, (float)(INFINITY), a > 65504.0f);
+    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
+}
+
+static float cast_dy(__global const float *in, long i) {
+    float before = read_dy(in, i);
+    float after = round_dy(before);
+    return before;
+}
+
+static float4 round_dy4(float4 v) {
+    int4 bits = as_int4(v) & 0x7fffffff;
+    float4 a = as_float4(bits) * 0x1p10f;
+    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
+    int4 power = clamp(as_int4(a) & 0x7f800000, (int4)(0x38800000), (int4)(0x47000000));
+    float4 m = as_float4(power + 0x06800000);
+    a = (a + m) - m;
+    a = select(a, (float4)(INFINITY), a > 65504.0f);
+    return as_float4(as_int4(a) | (as_int4(v) & (int)0x80000000));
+}
+
+static float4 cast_dy4(__global const float *in, long i) {
     float4 before = read_dy4(in, i);
     float4 after = round_dy4(before);
-    if (counting)
-        see_dy4(seen, before);
     return before;
 }
 
@@ -343,8 +339,12 @@ static float cast_column(__global const float *in,
         float sum = 0.0f;
         int block = min(rows, 256);
         rows -= block;
-        for (; block > 0; --block, i += channels)
-            sum += cast_dy(in, i, counting, &seen);
+        for (; block > 0; --block, i += channels) {
+            const float before = cast_dy(in, i);
+            sum += before;
+            if (counting)
+                see_dy(&seen, before);
+        }
         total += sum;
     }
     if (counting)
@@ -360,8 +360,12 @@ static float4 cast_column4(__global const float *in,
         float4 sum = 0.0f;
         int block = min(rows, 256);
         rows -= block;
-        for (; block > 0; --block, i += channels)
-            sum += cast_dy4(in, i, counting, &seen);
+        for (; block > 0; --block, i += channels) {
+            const float4 before = cast_dy4(in, i);
+            sum += before;
+            if (counting)
+                see_dy4(&seen, before);
+        }
         total += sum;
     }
     if (counting)

@@ -49,16 +49,21 @@ static int cast_log2(const family_data *data, int tensor)
 }
 
 /* Stretches in which every second element is of some kind, one in 32 is, or
- * none is: the others are small integers. */
+ * none is: the others are small integers. Then a long one that has no zero,
+ * but one element of some kind in 512. */
 #define STRETCH 150
+#define STRETCHES 12
+#define WITH_ZEROS 3
 
 static float pick(int64_t i, random_source *random)
 {
-    static const uint64_t others[] = {1, 31};
-    int64_t stretch = i / STRETCH % 3;
-    if (stretch < 2 && random_below(random, 1 + others[stretch]) == 0)
+    static const uint64_t one_in[WITH_ZEROS] = {2, 32, 0};
+    int64_t stretch = i / STRETCH % STRETCHES;
+    bool with_zeros = stretch < WITH_ZEROS;
+    uint64_t among = with_zeros ? one_in[stretch] : 512;
+    if (among > 0 && random_below(random, among) == 0)
         return kinds[random_below(random, KINDS)];
-    return (float)random_below(random, 9) - 4.0f;
+    return (float)random_below(random, 9) + (with_zeros ? -4.0f : 1.0f);
 }
 
 static void fill(family_data *data, int tensor, random_source *random)

@@ -88,6 +88,19 @@ static void each_task(use *u, void (*check)(use *u))
         }
 }
 
+/* The defaults, and if the kernel offers it the same baked into the text. */
+static void each_shape(use *u, void (*check)(use *u))
+{
+    static const char baked[] = "shape=baked";
+    clconv_text why = CLCONV_TEXT_EMPTY;
+    u->kernel->defaults(&u->problem, &u->device, u->values);
+    each_task(u, check);
+    if (clconv_param_parse(u->kernel->params, u->kernel->param_count, baked,
+                           strlen(baked), u->values, &why))
+        each_task(u, check);
+    clconv_text_free(&why);
+}
+
 /* Calls check for every problem and device that a kernel covers, with its
  * defaults. */
 static int each_default(void (*check)(use *u))
@@ -103,8 +116,7 @@ static int each_default(void (*check)(use *u))
                 if (!u.kernel->covers(&u.problem, &u.device))
                     continue;
                 ++covered;
-                u.kernel->defaults(&u.problem, &u.device, u.values);
-                each_task(&u, check);
+                each_shape(&u, check);
             }
     return covered;
 }
@@ -268,6 +280,49 @@ Test(kernels, emit_every_entry_and_no_preprocessor_line)
     cr_assert_gt(each_default(check_source), 0);
 }
 
+/* Members, one a line, of the struct that ends so in source; 0: none does. */
+static int members_of(const char *source, const char *struct_end)
+{
+    static const char head[] = "typedef struct {\n";
+    const char *start = NULL, *end = strstr(source, struct_end);
+    for (const char *s = source; end && (s = strstr(s, head)) && s < end; ++s)
+        start = s + strlen(head);
+    int count = 0;
+    for (const char *s = start; s && s < end; ++s)
+        count += *s == '\n';
+    return count;
+}
+
+static void check_members(const use *u, const clconv_pass *pass,
+                          const char *source)
+{
+    for (int i = 0; i < pass->arg_count; ++i) {
+        const char *struct_end = NULL;
+        if (pass->args[i].kind == CLCONV_ARG_SHAPE)
+            struct_end = "} shape_t;";
+        if (pass->args[i].kind == CLCONV_ARG_CALL)
+            struct_end = "} call_t;";
+        if (struct_end)
+            cr_assert_eq(pass->shape_count, members_of(source, struct_end),
+                         WHERE "%s", ON(u), pass->entry);
+    }
+}
+
+static void check_shape(use *u)
+{
+    char *source = source_of(u);
+    clconv_pass passes[CLCONV_MAX_PASSES];
+    int count = u->kernel->passes(&u->task, u->problem.n, passes);
+    for (int i = 0; i < count; ++i)
+        check_members(u, &passes[i], source);
+    free(source);
+}
+
+Test(kernels, launch_with_as_many_sizes_as_the_text_declares)
+{
+    cr_assert_gt(each_default(check_shape), 0);
+}
+
 /* Halves are read as such where the device knows the type, else through
  * vload_half. */
 Test(kernels, read_halves_natively_where_the_device_can)
@@ -314,13 +369,17 @@ Test(kernels, emit_every_legal_combination_of_values)
             }
 }
 
-/* The generic kernels, those on local memory and the cast are one program for
- * every shape. */
+/* The generic kernels, those on local memory, the panels and the cast are one
+ * program for every shape. */
 Test(kernels, generic_source_does_not_depend_on_sizes)
 {
-    static const char *const names[] = {"cast", "bwd_data_generic",
-                                        "bwd_weight_generic", "bwd_data_local",
-                                        "bwd_weight_local"};
+    static const char *const names[] = {"cast",
+                                        "bwd_data_generic",
+                                        "bwd_weight_generic",
+                                        "bwd_data_local",
+                                        "bwd_weight_local",
+                                        "bwd_data_panel",
+                                        "bwd_weight_panel"};
     for (size_t i = 0; i < COUNT(names); ++i) {
         use small, large;
         const clconv_kernel *k = clconv_kernel_find(names[i], strlen(names[i]));
