@@ -143,8 +143,13 @@ extern const int clconv_kernel_count;
             "where the sizes of the problem stand"                             \
     }
 
+enum { CLCONV_SHAPE_ARGUMENTS, CLCONV_SHAPE_BAKED };
+
 /* Does the kernel have that parameter, and is it "baked"? */
 bool clconv_kernel_bakes(const clconv_kernel *k, const int *values);
+
+/* Sets it to "arguments" if there is one. */
+void clconv_kernel_unbake(const clconv_kernel *k, int *values);
 
 /* NULL if there is none of that name. */
 const clconv_kernel *clconv_kernel_find(const char *name, size_t length);

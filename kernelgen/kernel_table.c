@@ -54,12 +54,26 @@ const clconv_kernel *clconv_kernel_find(const char *name, size_t length)
     return NULL;
 }
 
-bool clconv_kernel_bakes(const clconv_kernel *k, const int *values)
+/* The row of CLCONV_SHAPE_PARAM; -1: it has none. */
+static int shape_param(const clconv_kernel *k)
 {
     for (int i = 0; i < k->param_count; ++i)
         if (strcmp(k->params[i].name, "shape") == 0)
-            return strcmp(k->params[i].names[values[i]], "baked") == 0;
-    return false;
+            return i;
+    return -1;
+}
+
+bool clconv_kernel_bakes(const clconv_kernel *k, const int *values)
+{
+    int row = shape_param(k);
+    return row >= 0 && values[row] == CLCONV_SHAPE_BAKED;
+}
+
+void clconv_kernel_unbake(const clconv_kernel *k, int *values)
+{
+    int row = shape_param(k);
+    if (row >= 0)
+        values[row] = CLCONV_SHAPE_ARGUMENTS;
 }
 
 char *clconv_kernel_source(const clconv_kernel *k, const clconv_task *t,

@@ -11,7 +11,7 @@
 #include "status.h"
 
 /* What every program of ours is built with. Not fast-math: it drops NaN. */
-#define CLCONV_BUILD_OPTIONS "-cl-std=CL1.2"
+#define CLCONV_BUILD_OPTIONS "-cl-std=CL1.2 -w"
 
 /* BUILD_FAILED with the first lines of the compiler's log in the sentence;
  * all of it goes to the log. name is the kernel's, for the messages. */

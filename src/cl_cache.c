@@ -1,7 +1,10 @@
 /*
  * A binary is stored as soon as its program is built, but where the driver
- * compiles at the first launch only after one, see cl_query.h, and there only
- * if that was asked for.
+ * compiles at the first launch only after one, see cl_query.h. There it costs
+ * about as much as the build did, which pays off only for a program that comes
+ * back: unless the policy is CLCONV_CACHE_ALL, the first process that launched
+ * it leaves a mark, and the next one, which found the mark and had to build
+ * again, stores the binary.
  *
  * One lock covers look-up and build, so that threads which ask for the same
  * source at the same time compile it once. Programs live as long as the
@@ -26,15 +29,17 @@ typedef struct entry {
     char *key;
     cl_program program;
     size_t stored; /* bytes of the binary on disk; 0: none */
+    bool used;     /* also before this process: it was marked or stored */
 } entry;
 
 struct clconv_cache {
     cl_context context;
     cl_device_id device;
     clconv_log log;
-    char *prefix;        /* of every key: versions, device, driver */
-    bool late;           /* a binary is asked for after a launch only ... */
-    bool costly;         /* ... and even then is worth its price */
+    char *prefix; /* of every key: versions, device, driver */
+    bool late;    /* a binary is asked for after a launch only ... */
+    bool costly;  /* ... and even then is worth its price at once */
+    bool offline;
     clconv_store *store; /* NULL: memory only */
     clconv_mutex *mutex; /* guards what follows, and the store */
     entry *entries;
@@ -43,17 +48,17 @@ struct clconv_cache {
 
 const char *clconv_origin_name(clconv_origin origin)
 {
-    switch (origin) {
-    case CLCONV_ORIGIN_MEMORY: return "memory";
-    case CLCONV_ORIGIN_DISK: return "disk";
-    case CLCONV_ORIGIN_BUILT: return "built";
-    }
-    return "unknown";
+    static const char *const names[CLCONV_ORIGINS] = {
+        [CLCONV_ORIGIN_MEMORY] = "memory",
+        [CLCONV_ORIGIN_DISK] = "disk",
+        [CLCONV_ORIGIN_BUILT] = "built",
+    };
+    return origin < CLCONV_ORIGINS ? names[origin] : "unknown";
 }
 
 /* ---- The cache --------------------------------------------------------- */
 
-static char *make_prefix(cl_device_id device)
+char *clconv_cache_prefix(cl_device_id device)
 {
     char *identity = clconv_query_identity(device);
     if (!identity)
@@ -66,7 +71,7 @@ static char *make_prefix(cl_device_id device)
 }
 
 clconv_status clconv_cache_new(cl_context context, cl_device_id device,
-                               const char *dir, clconv_cache_policy policy,
+                               const clconv_cache_options *options,
                                const clconv_log *log, clconv_cache **out)
 {
     clconv_cache *c = calloc(1, sizeof *c);
@@ -77,16 +82,17 @@ clconv_status clconv_cache_new(cl_context context, cl_device_id device,
     c->context = context;
     c->device = device;
     c->log = *log;
-    c->prefix = make_prefix(device);
+    c->prefix = clconv_cache_prefix(device);
     c->late = clconv_query_compiles_late(device);
-    c->costly = policy == CLCONV_CACHE_ALL;
+    c->costly = options->policy == CLCONV_CACHE_ALL;
+    c->offline = options->offline;
     c->mutex = clconv_mutex_new();
     if (!c->prefix || !c->mutex) {
         clconv_cache_free(c);
         return clconv_fail(CLCONV_OUT_OF_MEMORY, "no memory for a cache");
     }
-    if (dir)
-        c->store = clconv_store_new(dir, log);
+    if (options->dir)
+        c->store = clconv_store_new(options->dir, log);
     *out = c;
     return CLCONV_OK;
 }
@@ -114,6 +120,11 @@ void clconv_cache_free(clconv_cache *c)
     clReleaseDevice(c->device);
     clReleaseContext(c->context);
     free(c);
+}
+
+bool clconv_cache_is_on_disk(const clconv_cache *c)
+{
+    return c->store != NULL;
 }
 
 int clconv_cache_builds(clconv_cache *c)
@@ -159,19 +170,27 @@ static char *make_key(const clconv_cache *c, const char *source)
 
 /* ---- Disk -------------------------------------------------------------- */
 
+static bool take_binary(clconv_cache *c, entry *e, const unsigned char *data,
+                        size_t size)
+{
+    bool taken =
+        clconv_build_binary(c->context, c->device, data, size, &e->program);
+    if (taken)
+        e->stored = size;
+    else
+        clconv_store_drop(c->store, e->key, "the driver does not take it");
+    return taken;
+}
+
 static bool load(clconv_cache *c, entry *e)
 {
     unsigned char *data;
     size_t size;
     if (!c->store || !clconv_store_read(c->store, e->key, &data, &size))
         return false;
-    bool taken =
-        clconv_build_binary(c->context, c->device, data, size, &e->program);
+    e->used = true;
+    bool taken = size > 0 && take_binary(c, e, data, size);
     free(data);
-    if (taken)
-        e->stored = size;
-    else
-        clconv_store_drop(c->store, e->key, "the driver does not take it");
     return taken;
 }
 
@@ -187,31 +206,42 @@ static void save(clconv_cache *c, entry *e)
     free(data);
 }
 
+/* Asking for the size alone makes PoCL compile: ask only if it is worth it. */
+static void refresh(clconv_cache *c, entry *e)
+{
+    if (c->late && !c->costly && !e->used)
+        clconv_store_mark(c->store, e->key);
+    else if (clconv_build_binary_size(e->program, c->device) > e->stored)
+        save(c, e);
+}
+
 void clconv_cache_refresh(clconv_cache *c, cl_program program)
 {
-    if (!c->store || (c->late && !c->costly))
+    if (!c->store)
         return;
     clconv_mutex_lock(c->mutex);
     for (entry *e = c->entries; e; e = e->next)
-        if (e->program == program &&
-            clconv_build_binary_size(program, c->device) > e->stored)
-            save(c, e);
+        if (e->program == program)
+            refresh(c, e);
     clconv_mutex_unlock(c->mutex);
 }
 
 /* ---- Look-up ----------------------------------------------------------- */
 
-/* Loads or builds the program of a new entry. */
-static clconv_status fill(clconv_cache *c, const char *name, entry *e,
-                          clconv_origin *origin)
+static clconv_status build(clconv_cache *c, const clconv_source *source,
+                           entry *e)
 {
-    *origin = CLCONV_ORIGIN_DISK;
-    if (load(c, e))
-        return CLCONV_OK;
-    *origin = CLCONV_ORIGIN_BUILT;
-    const char *source = e->key + strlen(c->prefix);
-    clconv_status status = clconv_build_source(c->context, c->device, name,
-                                               source, &c->log, &e->program);
+    if (c->offline)
+        return clconv_fail(
+            CLCONV_BUILD_FAILED,
+            "kernel %s for %s is not among the compiled programs of this "
+            "device, and CLCONV_OFFLINE forbids to compile it: run clconv-tune "
+            "%s without CLCONV_OFFLINE, or take the programs of another "
+            "machine of this kind with clconv-tune import",
+            source->kernel, source->problem, source->problem);
+    clconv_status status =
+        clconv_build_source(c->context, c->device, source->kernel, source->text,
+                            &c->log, &e->program);
     if (status != CLCONV_OK)
         return status;
     c->builds++;
@@ -220,8 +250,20 @@ static clconv_status fill(clconv_cache *c, const char *name, entry *e,
     return CLCONV_OK;
 }
 
+/* Loads or builds the program of a new entry. */
+static clconv_status fill(clconv_cache *c, const clconv_source *source,
+                          entry *e, clconv_origin *origin)
+{
+    if (load(c, e)) {
+        *origin = CLCONV_ORIGIN_DISK;
+        return CLCONV_OK;
+    }
+    *origin = CLCONV_ORIGIN_BUILT;
+    return build(c, source, e);
+}
+
 /* The entry that answers; takes the one given, which names what is wanted. */
-static clconv_status find_or_fill(clconv_cache *c, const char *name,
+static clconv_status find_or_fill(clconv_cache *c, const clconv_source *source,
                                   entry *wanted, clconv_origin *origin,
                                   entry **out)
 {
@@ -232,7 +274,7 @@ static clconv_status find_or_fill(clconv_cache *c, const char *name,
         *out = same;
         return CLCONV_OK;
     }
-    clconv_status status = fill(c, name, wanted, origin);
+    clconv_status status = fill(c, source, wanted, origin);
     if (status != CLCONV_OK) {
         free_entry(wanted);
         return status;
@@ -243,17 +285,16 @@ static clconv_status find_or_fill(clconv_cache *c, const char *name,
     return CLCONV_OK;
 }
 
-clconv_status clconv_cache_program(clconv_cache *c, const char *name,
-                                   const char *source, clconv_origin *origin,
-                                   cl_program *out)
+clconv_status clconv_cache_program(clconv_cache *c, const clconv_source *source,
+                                   clconv_origin *origin, cl_program *out)
 {
-    entry *wanted = new_entry(make_key(c, source));
+    entry *wanted = new_entry(make_key(c, source->text));
     if (!wanted)
         return clconv_fail(CLCONV_OUT_OF_MEMORY, "no memory for kernel %s",
-                           name);
+                           source->kernel);
     entry *e = NULL;
     clconv_mutex_lock(c->mutex);
-    clconv_status status = find_or_fill(c, name, wanted, origin, &e);
+    clconv_status status = find_or_fill(c, source, wanted, origin, &e);
     if (status == CLCONV_OK) {
         clRetainProgram(e->program);
         *out = e->program;

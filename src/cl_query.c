@@ -173,14 +173,16 @@ static clconv_status check_member(cl_context context, cl_device_id device)
                        "device must be one of the devices of cl_ctx");
 }
 
-static clconv_status check_usable(cl_device_id device, const char *name)
+static clconv_status check_usable(cl_device_id device, bool offline,
+                                  const char *name)
 {
     cl_bool available = CL_TRUE, compiler = CL_TRUE, little = CL_TRUE;
     QUERY(device, CL_DEVICE_AVAILABLE, &available);
     QUERY(device, CL_DEVICE_COMPILER_AVAILABLE, &compiler);
     QUERY(device, CL_DEVICE_ENDIAN_LITTLE, &little);
+    bool compiles = compiler || offline;
     const char *fault = !available  ? "is not available"
-                        : !compiler ? "has no compiler"
+                        : !compiles ? "has no compiler (see CLCONV_OFFLINE)"
                         : !little   ? "is big-endian"
                                     : NULL;
     if (!fault)
@@ -189,7 +191,7 @@ static clconv_status check_usable(cl_device_id device, const char *name)
 }
 
 clconv_status clconv_query_device(cl_context context, cl_device_id device,
-                                  clconv_device *out)
+                                  bool offline, clconv_device *out)
 {
     if (!context || !device)
         return clconv_fail(CLCONV_INVALID_ARGUMENT, "%s must not be NULL",
@@ -199,7 +201,7 @@ clconv_status clconv_query_device(cl_context context, cl_device_id device,
         return status;
     clconv_device d = {0};
     query_names(device, &d);
-    status = check_usable(device, d.name);
+    status = check_usable(device, offline, d.name);
     if (status != CLCONV_OK)
         return status;
     query_limits(device, &d);

@@ -11,11 +11,12 @@
 
 /*
  * INVALID_ARGUMENT if either is NULL or the device is not one of the
- * context's, UNSUPPORTED if we cannot compile for it or it is big-endian. A
- * fact that the device does not answer gets a careful value.
+ * context's, UNSUPPORTED if we cannot compile for it, unless it is offline and
+ * nothing shall be compiled, or it is big-endian. A fact that the device does
+ * not answer gets a careful value.
  */
 clconv_status clconv_query_device(cl_context context, cl_device_id device,
-                                  clconv_device *out);
+                                  bool offline, clconv_device *out);
 
 /*
  * Does this driver compile at the first launch, and freeze a program's binary

@@ -1,7 +1,7 @@
 /*
  * Plans and calls: how the layers meet.
  *
- *     description -> problem -> planner: steps -> kernelgen: sources
+ *     description -> problem -> choose: steps -> kernelgen: sources
  *         -> cl_cache: programs -> cl_launch: kernels
  *     arguments -> cl_call: checked -> cl_launch: enqueued
  *
@@ -9,9 +9,9 @@
  */
 #include <stdlib.h>
 
-#include "objects.h"
+#include "choose.h"
+#include "find.h"
 #include "os.h"
-#include "planner.h"
 
 #define TEXT_OF(x) #x
 #define VERSION_TEXT(major, minor, patch)                                      \
@@ -31,6 +31,7 @@ void clconv_plan_options_init(clconv_plan_options *options)
         *options = (clconv_plan_options){
             .struct_size = sizeof *options,
             .max_workspace = SIZE_MAX,
+            .find_seconds = CLCONV_FIND_SECONDS_DEFAULT,
         };
 }
 
@@ -43,6 +44,33 @@ void clconv_backward_args_init(clconv_backward_args *args)
         };
 }
 
+static clconv_status check_find(const clconv_plan_options *o)
+{
+    if (o->plan)
+        return clconv_fail(CLCONV_INVALID_ARGUMENT,
+                           "options.plan is \"%s\"; it must be NULL with "
+                           "CLCONV_PLAN_FIND, which looks for all kernels",
+                           o->plan);
+    if (o->find_seconds > 0 && o->find_seconds <= CLCONV_FIND_SECONDS_MAX)
+        return CLCONV_OK;
+    return clconv_fail(CLCONV_INVALID_ARGUMENT,
+                       "options.find_seconds is %g; it must be in (0, %g]",
+                       o->find_seconds, CLCONV_FIND_SECONDS_MAX);
+}
+
+static clconv_status check_mode(const clconv_plan_options *o)
+{
+    switch (o->mode) {
+    case CLCONV_PLAN_DEFAULT:
+    case CLCONV_PLAN_TUNED:
+    case CLCONV_PLAN_INSTANT: return CLCONV_OK;
+    case CLCONV_PLAN_FIND: return check_find(o);
+    }
+    return clconv_fail(CLCONV_INVALID_ARGUMENT,
+                       "options.mode is %d; it must be a clconv_plan_mode",
+                       (int)o->mode);
+}
+
 static clconv_status read_options(const clconv_plan_options *options,
                                   clconv_plan_options *out)
 {
@@ -53,15 +81,7 @@ static clconv_status read_options(const clconv_plan_options *options,
                                     options, out, sizeof *out);
     if (status != CLCONV_OK)
         return status;
-    if (out->mode == CLCONV_PLAN_TUNED || out->mode == CLCONV_PLAN_FIND)
-        return clconv_fail(CLCONV_UNSUPPORTED,
-                           "options.mode: tuned plans are not supported yet; "
-                           "use CLCONV_PLAN_DEFAULT");
-    if (out->mode != CLCONV_PLAN_DEFAULT)
-        return clconv_fail(CLCONV_INVALID_ARGUMENT,
-                           "options.mode is %d; it must be a clconv_plan_mode",
-                           (int)out->mode);
-    return CLCONV_OK;
+    return check_mode(out);
 }
 
 static clconv_status check_ops(unsigned ops)
@@ -95,19 +115,35 @@ static clconv_status make_source(const clconv_plan *plan, int step, char **out)
     return CLCONV_OK;
 }
 
+static clconv_status get_program(clconv_plan *plan, int step, const char *text,
+                                 cl_program *out)
+{
+    clconv_text problem = CLCONV_TEXT_EMPTY;
+    clconv_problem_format(&plan->steps.problem, &problem);
+    clconv_source source = {
+        .kernel = plan->steps.step[step].kernel->name,
+        .problem = problem.data ? problem.data : "",
+        .text = text,
+    };
+    clconv_built *built = &plan->built[step];
+    double start = clconv_os_milliseconds();
+    clconv_status status = clconv_cache_program(plan->context->cache, &source,
+                                                &built->origin, out);
+    built->milliseconds = clconv_os_milliseconds() - start;
+    clconv_text_free(&problem);
+    return status;
+}
+
 static clconv_status compile_step(clconv_plan *plan, int step)
 {
     const char *name = plan->steps.step[step].kernel->name;
-    clconv_built *built = &plan->built[step];
+    const clconv_built *built = &plan->built[step];
     char *source;
     clconv_status status = make_source(plan, step, &source);
     if (status != CLCONV_OK)
         return status;
-    double start = clconv_os_milliseconds();
     cl_program program;
-    status = clconv_cache_program(plan->context->cache, name, source,
-                                  &built->origin, &program);
-    built->milliseconds = clconv_os_milliseconds() - start;
+    status = get_program(plan, step, source, &program);
     free(source);
     if (status != CLCONV_OK)
         return status;
@@ -120,15 +156,9 @@ static clconv_status compile_step(clconv_plan *plan, int step)
 static clconv_status compile(clconv_plan *plan, const clconv_problem *problem,
                              unsigned ops, const clconv_plan_options *options)
 {
-    clconv_request request = {
-        .ops = ops,
-        .max_workspace = options->max_workspace,
-        .plan = options->plan,
-    };
-    if (request.max_workspace > plan->device.max_allocation)
-        request.max_workspace = plan->device.max_allocation;
     clconv_status status =
-        clconv_planner_choose(problem, &plan->device, &request, &plan->steps);
+        clconv_choose_steps(plan->context, &plan->device, problem, ops, options,
+                            &plan->steps, &plan->match);
     if (status == CLCONV_OK)
         status =
             clconv_launch_new(plan->context->cl_ctx, plan->context->cl_device,
@@ -138,6 +168,26 @@ static clconv_status compile(clconv_plan *plan, const clconv_problem *problem,
     if (status != CLCONV_OK) {
         clconv_launch_free(plan->launch);
         plan->launch = NULL;
+    }
+    return status;
+}
+
+/*
+ * With the best record whose plan builds, where a record may serve at all: one
+ * of another device or driver may not. The others are not tried again.
+ */
+static clconv_status compile_known(clconv_plan *plan,
+                                   const clconv_problem *problem, unsigned ops,
+                                   const clconv_plan_options *options)
+{
+    clconv_status status = compile(plan, problem, ops, options);
+    while (status == CLCONV_BUILD_FAILED && plan->match.record &&
+           options->mode == CLCONV_PLAN_DEFAULT) {
+        clconv_log_warn(&plan->context->log,
+                        "a plan that was %s is not used: %s", plan->match.why,
+                        clconv_last_error());
+        clconv_tunedb_reject(plan->context->tunedb, plan->match.record);
+        status = compile(plan, problem, ops, options);
     }
     return status;
 }
@@ -158,7 +208,7 @@ static clconv_status compile_without_unit(clconv_plan *plan,
     const char *unit = clconv_unit_name(plan->device.unit);
     plan->device.unit = CLCONV_UNIT_NONE;
     plan->device.unit_emulated = false;
-    clconv_status status = compile(plan, problem, ops, options);
+    clconv_status status = compile_known(plan, problem, ops, options);
     if (status == CLCONV_OK)
         clconv_log_warn(&plan->context->log,
                         "the plan does without the matrix unit %s: %s", unit,
@@ -168,6 +218,15 @@ static clconv_status compile_without_unit(clconv_plan *plan,
                              first.data ? first.data : "a kernel did not build");
     clconv_text_free(&first);
     return status;
+}
+
+static void log_programs(const clconv_plan *plan)
+{
+    clconv_text t = CLCONV_TEXT_EMPTY;
+    clconv_plan_describe_programs(plan, &t);
+    if (t.data)
+        clconv_log_info(&plan->context->log, "%s", t.data);
+    clconv_text_free(&t);
 }
 
 static clconv_status make_plan(clconv_context *context,
@@ -181,16 +240,36 @@ static clconv_status make_plan(clconv_context *context,
     atomic_init(&plan->references, 1);
     plan->context = context;
     plan->device = context->device;
-    clconv_status status = compile(plan, problem, ops, options);
+    clconv_status status = compile_known(plan, problem, ops, options);
     if (status == CLCONV_BUILD_FAILED && plan->device.unit != CLCONV_UNIT_NONE)
         status = compile_without_unit(plan, problem, ops, options);
     if (status != CLCONV_OK) {
         free(plan);
         return status;
     }
+    log_programs(plan);
     clconv_context_retain(context);
     *out = plan;
     return CLCONV_OK;
+}
+
+/* The plan of a record, which is measured now if there is none or its plan does
+ * not fit. */
+static clconv_status find_plan(clconv_context *context, const clconv_desc *desc,
+                               const clconv_problem *problem, unsigned ops,
+                               const clconv_plan_options *options,
+                               clconv_plan **out)
+{
+    clconv_plan_options tuned = *options;
+    tuned.mode = CLCONV_PLAN_TUNED;
+    clconv_status status = make_plan(context, problem, ops, &tuned, out);
+    if (status != CLCONV_UNSUPPORTED)
+        return status;
+    clconv_record record;
+    status = clconv_find(context, desc, ops, options, &record);
+    if (status == CLCONV_OK)
+        status = make_plan(context, problem, ops, &tuned, out);
+    return status;
 }
 
 clconv_status clconv_plan_create(clconv_context *context,
@@ -210,9 +289,11 @@ clconv_status clconv_plan_create(clconv_context *context,
         status = read_options(options, &o);
     if (status == CLCONV_OK)
         status = clconv_problem_init(desc, &problem);
-    if (status == CLCONV_OK)
-        status = make_plan(context, &problem, ops, &o, out);
-    return status;
+    if (status != CLCONV_OK)
+        return status;
+    if (o.mode == CLCONV_PLAN_FIND)
+        return find_plan(context, desc, &problem, ops, &o, out);
+    return make_plan(context, &problem, ops, &o, out);
 }
 
 void clconv_plan_retain(clconv_plan *plan)

@@ -65,22 +65,47 @@ static clconv_status emulate(const char *name, clconv_device *device)
 
 static void free_context(clconv_context *c)
 {
+    clconv_tunedb_free(c->tunedb);
     clconv_cache_free(c->cache);
     free(c);
+}
+
+/* CLCONV_OFFLINE=1; 0 counts as not set. */
+static bool is_offline(void)
+{
+    const char *value = clconv_os_env("CLCONV_OFFLINE");
+    return value && strcmp(value, "0") != 0;
+}
+
+/* What is kept between processes: programs and tuned records. */
+static clconv_status open_caches(clconv_context *c,
+                                 const clconv_cache_options *options)
+{
+    clconv_status status =
+        clconv_cache_new(c->cl_ctx, c->cl_device, options, &c->log, &c->cache);
+    if (status != CLCONV_OK)
+        return status;
+    /* Of a directory that cannot be used the cache has warned already. */
+    bool usable = clconv_cache_is_on_disk(c->cache);
+    c->tunedb = clconv_tunedb_new(usable ? options->dir : NULL, &c->log);
+    if (!c->tunedb)
+        return clconv_fail(CLCONV_OUT_OF_MEMORY, "no memory for a context");
+    return CLCONV_OK;
 }
 
 static clconv_status fill(clconv_context *c,
                           const clconv_context_options *options)
 {
+    c->offline = is_offline();
     clconv_status status =
-        clconv_query_device(c->cl_ctx, c->cl_device, &c->device);
+        clconv_query_device(c->cl_ctx, c->cl_device, c->offline, &c->device);
     if (status == CLCONV_OK)
         status = emulate(options->emulate_unit, &c->device);
     if (status != CLCONV_OK)
         return status;
     char *dir = clconv_store_find_dir(options->cache_dir, &c->log);
-    status = clconv_cache_new(c->cl_ctx, c->cl_device, dir,
-                              options->cache_policy, &c->log, &c->cache);
+    clconv_cache_options cache = {dir, options->cache_policy, c->offline};
+    status = open_caches(c, &cache);
     free(dir);
     return status;
 }
@@ -97,6 +122,31 @@ static clconv_status check_policy(clconv_cache_policy policy)
 
 /* ---- The object -------------------------------------------------------- */
 
+/* NULL: no memory, said. */
+static clconv_context *new_context(cl_context cl_ctx, cl_device_id device)
+{
+    clconv_context *c = calloc(1, sizeof *c);
+    if (!c) {
+        clconv_fail(CLCONV_OUT_OF_MEMORY, "no memory for a context");
+        return NULL;
+    }
+    atomic_init(&c->references, 1);
+    c->process = clconv_os_process();
+    c->cl_ctx = cl_ctx;
+    c->cl_device = device;
+    return c;
+}
+
+static clconv_status hand_out(clconv_context *c, clconv_status status,
+                              clconv_context **out)
+{
+    if (status == CLCONV_OK)
+        *out = c;
+    else
+        free_context(c);
+    return status;
+}
+
 clconv_status clconv_context_create(cl_context cl_ctx, cl_device_id device,
                                     const clconv_context_options *options,
                                     clconv_context **out)
@@ -109,21 +159,23 @@ clconv_status clconv_context_create(cl_context cl_ctx, cl_device_id device,
         status = check_policy(o.cache_policy);
     if (status != CLCONV_OK)
         return status;
-    clconv_context *c = calloc(1, sizeof *c);
+    clconv_context *c = new_context(cl_ctx, device);
     if (!c)
-        return clconv_fail(CLCONV_OUT_OF_MEMORY, "no memory for a context");
-    atomic_init(&c->references, 1);
-    c->process = clconv_os_process();
+        return CLCONV_OUT_OF_MEMORY;
     c->log = (clconv_log){o.log, o.log_user};
-    c->cl_ctx = cl_ctx;
-    c->cl_device = device;
-    status = fill(c, &o);
-    if (status != CLCONV_OK) {
-        free_context(c);
-        return status;
-    }
-    *out = c;
-    return CLCONV_OK;
+    return hand_out(c, fill(c, &o), out);
+}
+
+clconv_status clconv_context_new_scratch(const clconv_context *like,
+                                         clconv_context **out)
+{
+    clconv_context *c = new_context(like->cl_ctx, like->cl_device);
+    if (!c)
+        return CLCONV_OUT_OF_MEMORY;
+    c->device = like->device;
+    c->offline = like->offline;
+    clconv_cache_options in_memory = {.offline = c->offline};
+    return hand_out(c, open_caches(c, &in_memory), out);
 }
 
 void clconv_context_retain(clconv_context *context)

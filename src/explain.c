@@ -78,6 +78,34 @@ static void explain_step(const clconv_plan *plan, int index, clconv_text *out)
     explain_passes(plan, index, out);
 }
 
+void clconv_plan_describe_programs(const clconv_plan *plan, clconv_text *out)
+{
+    int count[CLCONV_ORIGINS] = {0};
+    for (int i = 0; i < plan->steps.count; ++i)
+        count[plan->built[i].origin]++;
+    clconv_text_printf(out, "programs: %d from disk, %d built from source",
+                       count[CLCONV_ORIGIN_DISK], count[CLCONV_ORIGIN_BUILT]);
+    if (count[CLCONV_ORIGIN_MEMORY] > 0)
+        clconv_text_printf(out, ", %d from memory",
+                           count[CLCONV_ORIGIN_MEMORY]);
+}
+
+/* The record that the plan comes from, and what it promises. */
+static void explain_record(const clconv_match *match, clconv_text *out)
+{
+    const clconv_record *r = match->record;
+    if (!r)
+        return;
+    clconv_text_printf(out, "record: %s: ", match->why);
+    clconv_problem_format(&r->problem, out);
+    clconv_text_printf(out, ", %.1f us", r->microseconds);
+    if (r->default_microseconds > 0)
+        clconv_text_printf(out, " (default plan %.1f us)",
+                           r->default_microseconds);
+    clconv_text_printf(out, ", %s%son %s (driver %s)\n", r->date,
+                       r->date[0] ? " " : "", r->device.name, r->device.driver);
+}
+
 static bool has_copy(const clconv_steps *steps, clconv_tensor tensor)
 {
     for (int i = 0; i < steps->count; ++i)
@@ -117,8 +145,11 @@ static void explain(const clconv_plan *plan, clconv_text *out)
     clconv_text_puts(out, "plan: ");
     clconv_steps_format(steps, out);
     clconv_text_puts(out, "\n");
+    explain_record(&plan->match, out);
     for (int i = 0; i < steps->count; ++i)
         explain_step(plan, i, out);
+    clconv_plan_describe_programs(plan, out);
+    clconv_text_puts(out, "\n");
     explain_workspace(steps, out);
     clconv_text_puts(out, "replay: clconv-check --problem \"");
     clconv_problem_format(&steps->problem, out);

@@ -68,6 +68,15 @@ double clconv_os_milliseconds(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
 }
 
+void clconv_os_date(char out[CLCONV_OS_DATE])
+{
+    time_t now = time(NULL);
+    struct tm utc;
+    if (!gmtime_r(&now, &utc) ||
+        strftime(out, CLCONV_OS_DATE, "%Y-%m-%d", &utc) == 0)
+        out[0] = '\0';
+}
+
 /* ---- Directories ------------------------------------------------------- */
 
 /* mkdir -p. path is changed and restored. Failures show later, when the
@@ -123,6 +132,18 @@ static char *join(const char *dir, const char *name)
     return clconv_text_take(&path);
 }
 
+char *clconv_os_private_subdir(const char *dir, const char *name,
+                               clconv_text *why)
+{
+    if (!clconv_os_private_dir(dir, why))
+        return NULL;
+    char *path = join(dir, name);
+    if (path && clconv_os_private_dir(path, why))
+        return path;
+    free(path);
+    return NULL;
+}
+
 static void remove_if_old(const char *path, long seconds)
 {
     struct stat info;
@@ -146,6 +167,46 @@ void clconv_os_remove_unfinished(const char *dir, long seconds)
         free(path);
     }
     closedir(stream);
+}
+
+static bool add_name(const char *name, clconv_os_names *names)
+{
+    char **grown = realloc(names->name, (names->count + 1) * sizeof *grown);
+    if (!grown)
+        return false;
+    names->name = grown;
+    grown[names->count] = strdup(name);
+    return grown[names->count] && ++names->count;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+bool clconv_os_list(const char *dir, clconv_os_names *out)
+{
+    *out = (clconv_os_names){NULL, 0};
+    DIR *stream = opendir(dir);
+    if (!stream)
+        return true;
+    bool fits = true;
+    for (struct dirent *e = readdir(stream); fits && e; e = readdir(stream))
+        fits = e->d_name[0] == '.' || add_name(e->d_name, out);
+    closedir(stream);
+    if (!fits)
+        clconv_os_names_free(out);
+    else if (out->count > 0)
+        qsort(out->name, out->count, sizeof *out->name, compare_names);
+    return fits;
+}
+
+void clconv_os_names_free(clconv_os_names *names)
+{
+    for (size_t i = 0; i < names->count; ++i)
+        free(names->name[i]);
+    free(names->name);
+    *names = (clconv_os_names){NULL, 0};
 }
 
 /* ---- Files ------------------------------------------------------------- */

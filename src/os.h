@@ -28,12 +28,21 @@ long clconv_os_process(void);
 /* A clock that never goes back, in milliseconds. */
 double clconv_os_milliseconds(void);
 
+/* Today, in Greenwich: "2026-11-30". */
+#define CLCONV_OS_DATE 16
+void clconv_os_date(char out[CLCONV_OS_DATE]);
+
 /*
  * Makes path and its parents, for this user alone, where they do not exist.
  * False, and *why gets a reason, unless path is then a directory that belongs
  * to this user, that not everybody may write to, and that we can write to.
  */
 bool clconv_os_private_dir(const char *path, clconv_text *why);
+
+/* The path of a directory in dir, yours to free(), both as above: whoever may
+ * write the parent may swap the directory. NULL, and *why gets a reason. */
+char *clconv_os_private_subdir(const char *dir, const char *name,
+                               clconv_text *why);
 
 typedef enum clconv_os_result {
     CLCONV_OS_DONE,
@@ -57,6 +66,16 @@ clconv_os_result clconv_os_read(const char *path, size_t limit,
 clconv_os_result clconv_os_replace(const char *dir, const char *name,
                                    const void *data, size_t size,
                                    clconv_text *why);
+
+/* Names in a directory, sorted, without those that begin with a dot. */
+typedef struct clconv_os_names {
+    char **name;
+    size_t count;
+} clconv_os_names;
+
+/* No names where the directory cannot be read; false: no memory. */
+bool clconv_os_list(const char *dir, clconv_os_names *out);
+void clconv_os_names_free(clconv_os_names *names);
 
 /* A file that is not there is no failure. */
 void clconv_os_remove(const char *path);

@@ -293,6 +293,8 @@ static clconv_status read_choices(const clconv_request *request, search *s)
         if (s->choice[role].kernel || !suggested[role].kernel)
             continue;
         s->choice[role] = suggested[role];
+        if (request->suggestion_unbaked)
+            clconv_kernel_unbake(s->choice[role].kernel, s->choice[role].values);
         s->why[role] = request->suggestion_why;
     }
     return CLCONV_OK;

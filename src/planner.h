@@ -17,6 +17,9 @@ typedef struct clconv_request {
      * why its kernels are there (a static string). NULL: none. */
     const char *suggestion;
     const char *suggestion_why;
+    /* It was made for another problem: its kernels take their sizes as
+     * arguments, so that no new program is compiled for this one. */
+    bool suggestion_unbaked;
 } clconv_request;
 
 /*

@@ -1,11 +1,12 @@
 /*
  * A directory of small entries, text key -> bytes, shared by any number of
- * processes. Every failure means "not there": a bad entry is removed with a
- * warning and the caller makes it anew. Not for secrets, nor against an
+ * processes. Every failure means "not there", with a warning: a damaged entry
+ * is removed, and the caller makes it anew. Not for secrets, nor against an
  * attacker who can write the directory.
  *
  * One entry is one file, named by a hash of its key; the full key is kept in
- * it and compared.
+ * it and compared. An entry without bytes is a mark: its key was in use, but
+ * the bytes were not worth their price so far.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,6 +17,7 @@
 #include <stddef.h>
 
 #include "log.h"
+#include "program_file.h"
 
 typedef struct clconv_store clconv_store;
 
@@ -31,7 +33,8 @@ char *clconv_store_find_dir(const char *option, const clconv_log *log);
 clconv_store *clconv_store_new(const char *dir, const clconv_log *log);
 void clconv_store_free(clconv_store *s); /* NULL: no-op */
 
-/* The bytes of key, yours to free(). False if there are none. */
+/* The bytes of key, yours to free(); size 0: a mark. False if there is no
+ * entry. */
 bool clconv_store_read(clconv_store *s, const char *key, unsigned char **data,
                        size_t *size);
 
@@ -39,6 +42,17 @@ bool clconv_store_read(clconv_store *s, const char *key, unsigned char **data,
  * happens there is a warning, and from then on nothing more is written. */
 bool clconv_store_write(clconv_store *s, const char *key,
                         const unsigned char *data, size_t size);
+
+/* Leaves a mark, unless there is an entry already. */
+bool clconv_store_mark(clconv_store *s, const char *key);
+
+/* The entry is valid during the call; false: no more. */
+typedef bool (*clconv_store_visit)(void *user, const clconv_program_file *entry);
+
+/* Visits all whole entries whose keys begin with prefix, in a stable order;
+ * damaged ones are dropped. False: a visit said so, or no memory. */
+bool clconv_store_each(clconv_store *s, const char *prefix,
+                       clconv_store_visit visit, void *user);
 
 /* Removes the entry with a warning that gives the reason. */
 void clconv_store_drop(clconv_store *s, const char *key, const char *reason);

@@ -34,6 +34,7 @@
 #ifndef CLCONV_CLCONV_H
 #define CLCONV_CLCONV_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -215,11 +216,13 @@ typedef void (*clconv_log_fn)(clconv_log_level level, const char *message,
 
 /* Which compiled programs go to disk. */
 typedef enum clconv_cache_policy {
-    /* All, but where the driver has a disk cache of its own and compiles a
-     * second time to hand out a binary (PoCL: it would double a cold start). */
+    /* All at once, but where the driver compiles a second time to hand out a
+     * binary (PoCL: it would double a cold start) at their second use: the
+     * first process that launches a program leaves a mark, the next one stores
+     * the binary when its plan is released, the third starts from it. */
     CLCONV_CACHE_CHEAP = 0,
-    /* Those too, when the last plan that launched them is released: for
-     * processes that shall start without the driver's cache. */
+    /* Costly ones as well at their first use, when the plan that launched them
+     * is released. */
     CLCONV_CACHE_ALL = 1
 } clconv_cache_policy;
 
@@ -241,7 +244,9 @@ CLCONV_API void clconv_context_options_init(clconv_context_options *options);
 
 /*
  * Reads the environment and the device once. options may be NULL. The
- * context retains cl_ctx and is shared freely between threads.
+ * context retains cl_ctx and is shared freely between threads. With
+ * CLCONV_OFFLINE=1 in the environment its plans compile nothing from source:
+ * every program must be in the cache, and the device needs no compiler.
  * Errors: INVALID_ARGUMENT (device not in cl_ctx), UNSUPPORTED (no
  * compiler, big-endian device), OPENCL_ERROR, OUT_OF_MEMORY.
  */
@@ -264,11 +269,42 @@ typedef enum clconv_op {
     CLCONV_OP_FORWARD = 8 /* unsupported in 0.1 */
 } clconv_op;
 
+/* What "tuned" means: clconv-tune or CLCONV_PLAN_FIND measured the fastest plan
+ * for a problem on a device and keeps a record of it in the cache directory. */
 typedef enum clconv_plan_mode {
-    CLCONV_PLAN_DEFAULT = 0, /* the best plan known without measuring */
-    CLCONV_PLAN_TUNED = 1,   /* a measured record only: unsupported in 0.1 */
-    CLCONV_PLAN_FIND = 2     /* measure now: unsupported in 0.1 */
+    /* The best plan known without measuring: a tuned record's, that of a
+     * problem or a device like this, else what a model of costs says. */
+    CLCONV_PLAN_DEFAULT = 0,
+    /* A record of this very problem, device and driver, else UNSUPPORTED. */
+    CLCONV_PLAN_TUNED = 1,
+    /* Such a record, else measure now, on the device, in this process, and keep
+     * the record. This takes find_seconds; run it while the device is idle. A
+     * record whose plan needs more than max_workspace is measured anew and
+     * replaced. A driver that crashes or hangs takes this process along:
+     * clconv-tune, which works in processes of its own, survives that. */
+    CLCONV_PLAN_FIND = 2,
+    /* The generic kernels, which are slow but compile in the shortest time and
+     * once for all shapes: to start at once and make another plan later. */
+    CLCONV_PLAN_INSTANT = 3
 } clconv_plan_mode;
+
+/* How far CLCONV_PLAN_FIND has come. */
+typedef struct clconv_find_progress {
+    double seconds;           /* spent so far */
+    double budget;            /* find_seconds */
+    int trials;               /* plans tried so far */
+    double best_microseconds; /* of a call, in this stage; INFINITY: none yet */
+    const char *stage;        /* such as "bwd_data"; a static text */
+} clconv_find_progress;
+
+/* Called between trials, in the thread that makes the plan; must not call back.
+ * false: stop with the best plan so far. */
+typedef bool (*clconv_find_progress_fn)(const clconv_find_progress *progress,
+                                        void *user);
+
+/* find_seconds is at most this: a day. */
+#define CLCONV_FIND_SECONDS_MAX 86400.0
+#define CLCONV_FIND_SECONDS_DEFAULT 10.0
 
 typedef struct clconv_plan_options {
     size_t struct_size; /* set by clconv_plan_options_init() */
@@ -279,8 +315,14 @@ typedef struct clconv_plan_options {
     /* A plan string as clconv_plan_explain() prints it, whole or in part:
      * kernels separated by ';', such as
      * "bwd_data_generic;bwd_weight_generic:cast=separate". What it leaves
-     * open is chosen as for NULL. */
+     * open is chosen as for NULL. Must be NULL with CLCONV_PLAN_FIND. */
     const char *plan;
+    /* For CLCONV_PLAN_FIND: seconds to measure for, default 10, in
+     * (0, CLCONV_FIND_SECONDS_MAX]. It ends with the trial during which they
+     * run out and a last check, which on a slow device takes longer. */
+    double find_seconds;
+    clconv_find_progress_fn find_progress; /* NULL: none */
+    void *find_user;
 } clconv_plan_options;
 
 CLCONV_API void clconv_plan_options_init(clconv_plan_options *options);
@@ -289,9 +331,10 @@ CLCONV_API void clconv_plan_options_init(clconv_plan_options *options);
  * Chooses kernels for the outputs in ops (a mask of clconv_op) and compiles
  * them, or takes them from the cache. options may be NULL.
  * Errors: INVALID_ARGUMENT (description, ops, plan string), UNSUPPORTED (no
- * kernel covers this problem within max_workspace; forward, tuned, find,
- * dynamic scale), BUILD_FAILED (with the compiler's first lines),
- * OPENCL_ERROR, OUT_OF_MEMORY.
+ * kernel covers this problem within max_workspace; CLCONV_PLAN_TUNED without a
+ * record; CLCONV_PLAN_FIND where no plan passed its check; forward, dynamic
+ * scale), BUILD_FAILED (with the compiler's first lines; with CLCONV_OFFLINE=1,
+ * a program that is not in the cache), OPENCL_ERROR, OUT_OF_MEMORY.
  */
 CLCONV_API clconv_status clconv_plan_create(clconv_context *context,
                                             const clconv_desc *desc,
