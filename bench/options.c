@@ -12,6 +12,7 @@
 #include "file_out.h"
 #include "message.h"
 #include "plot.h"
+#include "problem_list.h"
 
 #define SECONDS_DEFAULT 2
 #define SECONDS_MAX 3600
@@ -279,7 +280,7 @@ static options_result print_and_stop(int code)
 {
     switch (code) {
     case OPT_HELP: print_help(); break;
-    case OPT_LIST_SETS: problems_list_sets(); break;
+    case OPT_LIST_SETS: problem_list_print_sets(); break;
     default: printf("clconv-bench %s\n", clconv_version()); break;
     }
     return OPTIONS_DONE;

@@ -17,12 +17,8 @@ bool problems_add_text(const char *text, case_list *list);
 
 bool problems_add_set(const char *name, case_list *list);
 
-/* FILE.csv is what cases.h reads; any other file holds one problem string a
- * line, blank lines and what follows a # aside. */
+/* As problem_list.h reads them. */
 bool problems_add_file(const char *path, case_list *list);
-
-/* Prints every set with its problems. */
-void problems_list_sets(void);
 
 /* What is changed in every problem. */
 typedef struct problem_changes {

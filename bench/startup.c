@@ -1,6 +1,7 @@
 /*
- * Each pair of processes has a directory of its own for every cache that lies
- * below: empty for the first, full for the second.
+ * Each three processes have a directory of their own for every cache that lies
+ * below: empty for the first, full for the third. For the second it depends:
+ * under CLCONV_CACHE_CHEAP a costly binary is stored at its second use.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,7 +23,9 @@
 
 extern char **environ;
 
-enum { COLD, WARM, STATES };
+enum { COLD, BETWEEN, WARM, STATES };
+
+static const char *const process_names[STATES] = {"first", "second", "third"};
 
 /* One kind's processes; arrays of as many times as there are repeats. */
 typedef struct series {
@@ -201,10 +204,13 @@ static medians series_medians(series *s)
 
 /* ---- Table -------------------------------------------------------------- */
 
-static void print_state(const medians *m)
+/* A row a process, the title in the first. */
+static void print_kind(const char *title, const medians m[STATES])
 {
-    printf("%9.1f%9.1f%9.1f%9.1f", 1e3 * m->context, 1e3 * m->plan,
-           1e3 * m->call, 1e3 * m->total);
+    for (int i = 0; i < STATES; ++i)
+        printf("%-24s%-8s%9.1f%9.1f%9.1f%9.1f\n", i == 0 ? title : "",
+               process_names[i], 1e3 * m[i].context, 1e3 * m[i].plan,
+               1e3 * m[i].call, 1e3 * m[i].total);
 }
 
 static void print_head(const bench_options *o, const char *device)
@@ -217,26 +223,19 @@ static void print_head(const bench_options *o, const char *device)
     if (o->plan)
         printf("plan    %s (in the row of the default plan)\n", o->plan);
     printf("\nms from after clCreateContext() to the first result, medians of "
-           "%lld "
-           "new processes\n\n",
+           "%lld times three\nnew processes, one after another with the same "
+           "caches, which are empty at first\n\n",
            (long long)o->repeats);
-    printf("%-24s%36s%36s\n", "", "empty caches", "full caches");
-    printf("%-24s", "");
-    for (int i = 0; i < STATES; ++i)
-        printf("%9s%9s%9s%9s", "context", "plan", "call", "total");
-    putchar('\n');
+    printf("%-24s%-8s%9s%9s%9s%9s\n", "", "process", "context", "plan", "call",
+           "total");
 }
 
 static void print_table(const bench_options *o, const char *device,
                         medians m[STARTUP_KINDS][STATES])
 {
     print_head(o, device);
-    for (int k = 0; k < STARTUP_KINDS; ++k) {
-        printf("%-24s", startup_kinds[k].title);
-        print_state(&m[k][COLD]);
-        print_state(&m[k][WARM]);
-        putchar('\n');
-    }
+    for (int k = 0; k < STARTUP_KINDS; ++k)
+        print_kind(startup_kinds[k].title, m[k]);
     putchar('\n');
     for (int k = 1; k < STARTUP_KINDS; ++k)
         printf("%s: %+.1f ms beside the empty program, empty caches; %.1f ms "
@@ -248,9 +247,10 @@ static void print_table(const bench_options *o, const char *device,
 
 /* ---- The whole ---------------------------------------------------------- */
 
-/* Two processes with the same caches. */
-static int run_pair(const bench_options *o, const char *self,
-                    const startup_kind *kind, series s[STATES], char device[512])
+/* The processes that share caches. */
+static int run_processes(const bench_options *o, const char *self,
+                         const startup_kind *kind, series s[STATES],
+                         char device[512])
 {
     char caches[1024], line[1024] = "";
     int status = EXIT_SUCCESS;
@@ -274,7 +274,8 @@ static int run_all(const bench_options *o, const char *self,
 
     for (int64_t i = 0; i < o->repeats; ++i) {
         for (int k = 0; k < STARTUP_KINDS; ++k) {
-            int status = run_pair(o, self, &startup_kinds[k], all[k], device);
+            int status =
+                run_processes(o, self, &startup_kinds[k], all[k], device);
 
             if (status != EXIT_SUCCESS)
                 return status;

@@ -1,8 +1,8 @@
 /*
- * How long a new process takes to its first result, once with empty caches of
- * compiled programs and once with full ones: an empty OpenCL program, and the
- * library with generic kernels and with its default plan, under both policies
- * of its cache.
+ * How long a new process takes to its first result, with empty caches of
+ * compiled programs and with those that processes before it filled: an empty
+ * OpenCL program, and the library with generic kernels and with its default
+ * plan, under both policies of its cache.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -496,7 +496,9 @@ Test(arguments, plan_options_are_checked)
     options.mode = CLCONV_PLAN_TUNED;
     EXPECT(create(&r, 7, &options), CLCONV_UNSUPPORTED, "options.mode");
     options.mode = CLCONV_PLAN_FIND;
-    EXPECT(create(&r, 7, &options), CLCONV_UNSUPPORTED, "options.mode");
+    options.find_seconds = 0;
+    EXPECT(create(&r, 7, &options), CLCONV_INVALID_ARGUMENT,
+           "options.find_seconds is 0");
     options.mode = (clconv_plan_mode)7;
     EXPECT(create(&r, 7, &options), CLCONV_INVALID_ARGUMENT,
            "options.mode is 7");

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "amount.h"
 #include "cache_dir.h"
 #include "cl_build.h"
 #include "cl_query.h"
@@ -138,20 +139,94 @@ Test(runtime_cache, the_log_tells_of_each_program_that_was_compiled)
     rig_close(&r);
 }
 
-/* Where a binary costs a second compilation, none is stored unasked. */
-Test(runtime_cache, by_default_only_cheap_binaries_are_stored)
+typedef struct life {
+    int builds;  /* programs compiled from source */
+    int marks;   /* entries without bytes, afterwards */
+    int entries; /* all of them */
+    bool late;
+} life;
+
+static bool count_mark(void *user, const clconv_program_file *entry)
+{
+    life *l = user;
+    l->marks += entry->size == 0;
+    l->entries++;
+    return true;
+}
+
+static void count_entries(life *l)
+{
+    const clconv_log log = {cache_log_write, &warnings};
+    clconv_store *s = clconv_store_new(dir.path, &log);
+    cr_assert_not_null(s);
+    cr_assert(clconv_store_each(s, "", count_mark, l));
+    clconv_store_free(s);
+}
+
+/* One life of a context with the default policy. */
+static life live_thriftily(bool call)
 {
     rig r;
     clconv_context_options options = options_for(dir.path);
     options.cache_policy = CLCONV_CACHE_CHEAP;
     rig_open(&r, HOST_IN_ORDER, problem, &options);
-    rig_run(&r);
-    bool late = clconv_query_compiles_late(r.host.device);
-    int builds = clconv_cache_builds(r.context->cache);
+    if (call) {
+        rig_run(&r);
+        rig_expect(&r, CLCONV_OP_BACKWARD, 1);
+    }
+    life l = {.builds = clconv_cache_builds(r.context->cache),
+              .late = clconv_query_compiles_late(r.host.device)};
     rig_close(&r);
-    cr_assert_gt(builds, 0);
-    cr_assert_eq(cache_dir_count(&dir), late ? 0 : builds);
+    count_entries(&l);
+    return l;
 }
+
+/* Where a binary costs a second compilation it is not stored unasked until
+ * the program comes back. */
+Test(runtime_cache, by_default_costly_binaries_are_stored_at_their_second_use)
+{
+    life first = live_thriftily(true), second = live_thriftily(true);
+    life third = live_thriftily(true);
+    int programs = first.builds;
+    cr_assert_gt(programs, 0);
+    cr_assert_eq(first.entries, programs);
+    cr_assert_eq(first.marks, first.late ? programs : 0);
+    cr_assert_eq(second.builds, first.late ? programs : 0);
+    cr_assert_eq(second.marks, 0);
+    cr_assert_eq(third.builds, 0);
+    cr_assert_eq(third.entries, programs);
+    cr_assert_eq(warnings.warnings, 0, "%s", warnings.last);
+}
+
+Test(runtime_cache, a_program_that_is_not_launched_is_not_in_use)
+{
+    life first = live_thriftily(false);
+    cr_assert_eq(first.marks, 0);
+    cr_assert_eq(first.entries, first.late ? 0 : first.builds);
+}
+
+Test(runtime_cache, plans_of_one_context_are_one_use)
+{
+    rig r;
+    clconv_context_options options = options_for(dir.path);
+    options.cache_policy = CLCONV_CACHE_CHEAP;
+    rig_open(&r, HOST_IN_ORDER, problem, &options);
+    for (int i = 0; i < 3; ++i) {
+        rig_run(&r);
+        clconv_plan_release(r.plan);
+        cr_assert_eq(clconv_plan_create(r.context, &r.desc, CLCONV_OP_BACKWARD,
+                                        NULL, &r.plan),
+                     CLCONV_OK);
+    }
+    life l = {.builds = clconv_cache_builds(r.context->cache),
+              .late = clconv_query_compiles_late(r.host.device)};
+    rig_close(&r);
+    count_entries(&l);
+    cr_assert_eq(l.marks, l.late ? l.builds : 0);
+    cr_assert_eq(l.entries, l.builds);
+}
+
+/* ---- Where ------------------------------------------------------------- */
 
 Test(runtime_cache, a_cache_policy_that_is_none_is_refused)
 {
@@ -321,9 +396,10 @@ Test(runtime_cache, a_binary_that_the_driver_refuses_is_rebuilt)
 
 Test(runtime_cache, processes_that_start_cold_together_all_succeed)
 {
-    enum { PROCESSES = 3 };
-    pid_t child[PROCESSES];
-    for (int i = 0; i < PROCESSES; ++i) {
+    enum { MOST = 64 };
+    pid_t child[MOST];
+    int processes = amount(8, MOST);
+    for (int i = 0; i < processes; ++i) {
         child[i] = fork(); /* before this process has touched OpenCL */
         if (child[i] == 0) {
             live(dir.path);
@@ -331,7 +407,7 @@ Test(runtime_cache, processes_that_start_cold_together_all_succeed)
         }
         cr_assert_gt(child[i], 0);
     }
-    for (int i = 0; i < PROCESSES; ++i) {
+    for (int i = 0; i < processes; ++i) {
         int status;
         cr_assert_eq(waitpid(child[i], &status, 0), child[i]);
         cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0,

@@ -119,10 +119,10 @@ Test(runtime_unit, a_failed_build_shows_what_the_compiler_said)
     clconv_origin origin;
     cl_program program = NULL;
     int builds = clconv_cache_builds(r.context->cache);
+    const clconv_source source = {
+        "broken", problem, "__kernel void broken() { no_such_name = 1; }"};
     cr_assert_eq(
-        clconv_cache_program(r.context->cache, "broken",
-                             "__kernel void broken() { no_such_name = 1; }",
-                             &origin, &program),
+        clconv_cache_program(r.context->cache, &source, &origin, &program),
         CLCONV_BUILD_FAILED);
     cr_assert_null(program);
     cr_assert_not_null(strstr(clconv_last_error(), "kernel broken"), "%s",

@@ -40,17 +40,15 @@ static int each_file(const char *path, void (*call)(const char *, void *),
     return count;
 }
 
-static void remove_one(const char *path, void *user)
+static void remove_tree(const char *path, void *user)
 {
-    (void)user;
+    each_file(path, remove_tree, user);
     remove(path);
 }
 
 void cache_dir_remove(const cache_dir *dir)
 {
-    each_file(dir->entries, remove_one, NULL);
-    rmdir(dir->entries);
-    rmdir(dir->path);
+    remove_tree(dir->path, NULL);
 }
 
 int cache_dir_count(const cache_dir *dir)

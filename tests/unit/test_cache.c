@@ -104,6 +104,56 @@ Test(cache, what_was_written_is_read_back_by_another)
     cr_assert_eq(cache_dir_count(&dir), 1);
 }
 
+/* Bytes there are under key; -1: no entry. */
+static long stored_bytes(clconv_store *s, const char *which)
+{
+    unsigned char *data;
+    size_t size;
+    if (!clconv_store_read(s, which, &data, &size))
+        return -1;
+    free(data);
+    return (long)size;
+}
+
+Test(cache, a_mark_has_no_bytes_and_replaces_none)
+{
+    clconv_store *s = open_store();
+    cr_assert_eq(stored_bytes(s, key), -1);
+    cr_assert(clconv_store_mark(s, key));
+    cr_assert_eq(stored_bytes(s, key), 0);
+    cr_assert(clconv_store_write(s, key, bytes, sizeof bytes));
+    cr_assert(clconv_store_mark(s, key));
+    cr_assert_eq(stored_bytes(s, key), sizeof bytes);
+    clconv_store_free(s);
+    cr_assert_eq(cache_dir_count(&dir), 1);
+    cr_assert_eq(warnings.warnings, 0, "%s", warnings.last);
+}
+
+/* Counts, and stops after as many as it holds. */
+static bool count_down(void *user, const clconv_program_file *entry)
+{
+    int *left = user;
+    cr_assert_eq(entry->size, sizeof bytes);
+    return --*left > 0;
+}
+
+Test(cache, a_visit_sees_the_entries_of_a_prefix)
+{
+    static const char *const keys[] = {"a: 1", "a: 2", "a: 3", "b: 1"};
+    clconv_store *s = open_store();
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; ++i)
+        cr_assert(clconv_store_write(s, keys[i], bytes, sizeof bytes));
+    int left = 10;
+    cr_assert(clconv_store_each(s, "a: ", count_down, &left));
+    cr_assert_eq(left, 7);
+    cr_assert(clconv_store_each(s, "a: longer than a key", count_down, &left));
+    cr_assert_eq(left, 7);
+    left = 2;
+    cr_assert_not(clconv_store_each(s, "", count_down, &left));
+    cr_assert_eq(left, 0);
+    clconv_store_free(s);
+}
+
 Test(cache, files_are_for_their_owner_alone)
 {
     clconv_store *s = open_store();

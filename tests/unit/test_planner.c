@@ -308,3 +308,24 @@ Test(planner, a_step_is_what_a_plan_would_have)
     cr_assert_not(clconv_planner_step(&p, &d, depthwise, values, &got, &cost));
     cr_assert_eq(cost, -1);
 }
+
+Test(planner, a_suggestion_for_another_problem_is_not_baked)
+{
+    clconv_problem p = problem(DENSE);
+    clconv_device d = device("cpu");
+    clconv_request request = {
+        .ops = CLCONV_OP_BACKWARD,
+        .max_workspace = SIZE_MAX,
+        .suggestion = "bwd_data_tile:shape=baked;bwd_weight_panel:shape=baked",
+        .suggestion_why = "tuned",
+    };
+    for (int unbaked = 0; unbaked < 2; ++unbaked) {
+        clconv_steps steps;
+        request.suggestion_unbaked = unbaked;
+        cr_assert_eq(clconv_planner_choose(&p, &d, &request, &steps), CLCONV_OK);
+        for (int i = 1; i < steps.count; ++i)
+            cr_assert_eq(
+                clconv_kernel_bakes(steps.step[i].kernel, steps.step[i].values),
+                !unbaked, "%s", steps.step[i].kernel->name);
+    }
+}

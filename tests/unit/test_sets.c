@@ -1,5 +1,5 @@
 /*
- * clconv-bench's named sets.
+ * The named sets of problems.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -31,7 +31,7 @@ static shape shape_of(const char *problem)
 }
 
 /* Also written as clconv_desc_format() would, with nothing but sizes. */
-Test(bench_sets, every_row_is_a_problem_string)
+Test(sets, every_row_is_a_problem_string)
 {
     for (size_t i = 0; i < problem_set_count; ++i) {
         for (size_t k = 0; k < problem_sets[i].count; ++k) {
@@ -48,7 +48,7 @@ Test(bench_sets, every_row_is_a_problem_string)
     }
 }
 
-Test(bench_sets, rows_of_a_set_are_distinct)
+Test(sets, rows_of_a_set_are_distinct)
 {
     for (size_t i = 0; i < problem_set_count; ++i) {
         const problem_set *set = &problem_sets[i];
@@ -62,7 +62,7 @@ Test(bench_sets, rows_of_a_set_are_distinct)
     }
 }
 
-Test(bench_sets, sets_are_whole)
+Test(sets, sets_are_whole)
 {
     cr_assert_eq(find("seed-cifar")->count, 12);
     cr_assert_eq(find("resnet50")->count, 20);
@@ -71,7 +71,7 @@ Test(bench_sets, sets_are_whole)
 }
 
 /* The second half is the first at twice the size. */
-Test(bench_sets, seed_cifar_comes_in_two_sizes)
+Test(sets, seed_cifar_comes_in_two_sizes)
 {
     const problem_set *set = find("seed-cifar");
 
@@ -87,7 +87,7 @@ Test(bench_sets, seed_cifar_comes_in_two_sizes)
 }
 
 /* What the cpu and gpu sets are for: no kind of layer is missing. */
-Test(bench_sets, every_kind_of_layer_is_there)
+Test(sets, every_kind_of_layer_is_there)
 {
     static const char *const names[] = {"cpu", "gpu"};
 

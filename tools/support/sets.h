@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#ifndef CLCONV_BENCH_SETS_H
-#define CLCONV_BENCH_SETS_H
+#ifndef CLCONV_TOOLS_SETS_H
+#define CLCONV_TOOLS_SETS_H
 
 #include <stddef.h>
 

@@ -1,0 +1,43 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "winner.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include "message.h"
+
+clconv_record winner_record(const station *s, const clconv_problem *problem,
+                            unsigned ops, const char *plan,
+                            const clconv_trial *trial, double default_seconds)
+{
+    clconv_record r = {
+        .problem = *problem,
+        .ops = ops,
+        .microseconds = trial->seconds * 1e6,
+        .default_microseconds = default_seconds * 1e6,
+        .error = trial->error,
+        .device = s->device,
+    };
+    time_t now = time(NULL);
+    struct tm day;
+    snprintf(r.plan, sizeof r.plan, "%s", plan);
+    if (gmtime_r(&now, &day))
+        strftime(r.date, sizeof r.date, "%Y-%m-%d", &day);
+    return r;
+}
+
+/* A record without its programs is right: they are compiled at first use. */
+bool winner_keep(station *s, const clconv_record *r)
+{
+    clconv_text name = CLCONV_TEXT_EMPTY;
+    bool saved = clconv_tunedb_save(s->records, r);
+    clconv_problem_format(&r->problem, &name);
+    if (!saved)
+        message_error("%s: the record cannot be written", name.data);
+    else if (!name.failed)
+        station_keep_programs(s, name.data, r->ops, r->plan);
+    clconv_text_free(&name);
+    return saved;
+}
