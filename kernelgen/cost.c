@@ -28,6 +28,15 @@ double clconv_cost_launch(const clconv_device *d, int launches)
            d->compute_units;
 }
 
+/* Measured with AVX2: sums that leave the registers are loaded and stored once
+ * a multiply-add. */
+#define SPILLED 2.2
+
+double clconv_cost_spill(const clconv_device *d, int live)
+{
+    return live > d->vector_registers ? SPILLED : 1;
+}
+
 double clconv_cost_waste(int64_t count, int64_t tile)
 {
     return (double)clconv_round_up(count, tile) / (double)count;

@@ -20,6 +20,10 @@ double clconv_cost_move(const clconv_device *d, double bytes);
 /* So many launches. */
 double clconv_cost_launch(const clconv_device *d, int launches);
 
+/* The factor on a CPU's inner loop that keeps so many float16s alive: 1 if its
+ * registers hold them. */
+double clconv_cost_spill(const clconv_device *d, int live);
+
 /* How many times count is exceeded by whole tiles of it: 1 for none. */
 double clconv_cost_waste(int64_t count, int64_t tile);
 

@@ -18,7 +18,8 @@ static const char usage[] =
     "  PROBLEM           such as n64c128h28w28k128r3s3p1_nhwc\n"
     "  PLAN              such as \"bwd_data_generic:vec=16\"; what it leaves\n"
     "                    open is chosen as on the device\n"
-    "  --device PRESET   cpu (default), gpu, sm_80 or sm_90\n"
+    "  --device PRESET   cpu (default; AVX-512), cpu_avx2, gpu, sm_80 or "
+    "sm_90\n"
     "  --emulate UNIT    as if the device had this matrix unit, its products\n"
     "                    in plain OpenCL C: mma_m16n8k16\n"
     "  --only KERNEL     this kernel's source alone\n"
@@ -75,9 +76,10 @@ static int parse_options(int argc, char **argv, gen_options *out)
         switch (c) {
         case DEVICE:
             if (!clconv_device_preset(optarg, &out->device))
-                return fail_usage("--device must be cpu, gpu, sm_80 or sm_90, "
-                                  "not ",
-                                  optarg);
+                return fail_usage(
+                    "--device must be cpu, cpu_avx2, gpu, sm_80 or "
+                    "sm_90, not ",
+                    optarg);
             break;
         case EMULATE:
             emulate = clconv_unit_find(optarg);

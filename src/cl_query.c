@@ -113,6 +113,16 @@ static void query_limits(cl_device_id device, clconv_device *d)
     d->max_allocation = allocation < SIZE_MAX ? (size_t)allocation : SIZE_MAX;
 }
 
+/* Compilers for CPUs tell the width of a register in floats. */
+static void query_registers(cl_device_id device, clconv_device *d)
+{
+    cl_uint floats = 0;
+    QUERY(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, &floats);
+    if (d->is_cpu)
+        d->vector_registers =
+            floats >= 16 ? CLCONV_MANY_REGISTERS : CLCONV_FEW_REGISTERS;
+}
+
 /* Is this whole word in a list of words? */
 static bool has_word(const char *list, const char *word)
 {
@@ -205,6 +215,7 @@ clconv_status clconv_query_device(cl_context context, cl_device_id device,
     if (status != CLCONV_OK)
         return status;
     query_limits(device, &d);
+    query_registers(device, &d);
     query_extensions(device, &d);
     query_nvidia(device, &d);
     *out = d;

@@ -24,6 +24,7 @@ typedef struct clconv_device {
     char driver[128];
     bool is_cpu;
     int compute_units;
+    int vector_registers;  /* a CPU's: float16s that a core's registers hold */
     size_t max_work_group; /* work-items */
     size_t local_memory;   /* bytes a work-group may use */
     size_t max_allocation; /* bytes of one buffer */
@@ -34,7 +35,12 @@ typedef struct clconv_device {
     bool unit_emulated; /* its products in plain OpenCL C */
 } clconv_device;
 
-/* Facts of a typical device of a kind: "cpu", "gpu", "sm_80", "sm_90".
+/* What vector_registers are: 32 with AVX-512, 8 with AVX2 or NEON. */
+#define CLCONV_MANY_REGISTERS 32
+#define CLCONV_FEW_REGISTERS 8
+
+/* Facts of a typical device of a kind: "cpu", "cpu_avx2", "gpu", "sm_80",
+ * "sm_90".
  * False if there is no preset of that name. */
 bool clconv_device_preset(const char *name, clconv_device *out);
 

@@ -45,7 +45,7 @@ enum { CAST_FUSED, CAST_SEPARATE };
 /* With the shape as arguments, one program serves all problems of the same
  * layout, types and exponents. */
 static const clconv_param params[] = {
-    [TILE_P] = {"tile_p", CLCONV_VALUES(28, 8, 12, 14, 16, 20, 24),
+    [TILE_P] = {"tile_p", CLCONV_VALUES(28, 4, 6, 8, 12, 14, 16, 24),
                 "pixels of dX a tile"},
     [PANEL] = {"panel", CLCONV_NAMES("float", "half"),
                "how the copy of W is stored"},
@@ -270,7 +270,8 @@ static double cost(const clconv_task *t)
                    ((double)l.phases + taps / (double)l.chain);
     double panels = (double)(l.blocks * LANES * p->group_k) * taps;
     double cycles =
-        tiles * taps * (double)p->group_k * sums / REACHED +
+        tiles * taps * (double)p->group_k * sums / REACHED *
+            clconv_cost_spill(t->device, t->values[TILE_P] + 2) +
         tiles * calls * (2 * sums + CALL_CYCLES) +
         tiles * (double)l.phases * sums * PIXEL_CYCLES +
         (double)(p->n * l.dy.image_stride) * PACK_CYCLES +
@@ -289,8 +290,16 @@ static double panel_numbers(const clconv_problem *p)
  * from beyond a second cache. */
 #define MANY_NUMBERS (512 << 10)
 
-/* Few, since each is another program: the second for few pixels. */
-static const int default_tiles[] = {28, 16};
+/* Few, since each is another program: for each kind of CPU one, and one for
+ * few pixels. */
+static const struct {
+    int registers, tile_p;
+} default_tiles[] = {
+    {CLCONV_MANY_REGISTERS, 28},
+    {CLCONV_MANY_REGISTERS, 16},
+    {CLCONV_FEW_REGISTERS, 6},
+    {CLCONV_FEW_REGISTERS, 4},
+};
 
 #define DEFAULT_TILES (int)(sizeof default_tiles / sizeof *default_tiles)
 
@@ -302,11 +311,13 @@ static void defaults(const clconv_problem *p, const clconv_device *d,
     clconv_param_first(params, PARAM_COUNT, values);
     clconv_task t = {.problem = p, .device = d, .values = values};
     for (int i = 0; i < DEFAULT_TILES; ++i) {
-        values[TILE_P] = default_tiles[i];
+        if (default_tiles[i].registers != d->vector_registers)
+            continue;
+        values[TILE_P] = default_tiles[i].tile_p;
         double now = cost(&t);
-        if (i == 0 || now < best) {
+        if (choice == 0 || now < best) {
             best = now;
-            choice = default_tiles[i];
+            choice = values[TILE_P];
         }
     }
     values[TILE_P] = choice;

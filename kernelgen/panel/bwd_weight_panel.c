@@ -180,6 +180,15 @@ static double step_cost(const clconv_problem *p, int tile_c, int tile_v)
     return tile_c * tile_v + 0.05 * (tile_c + tile_v) + far;
 }
 
+/* An element of X takes a register where it is not broadcast by what
+ * multiplies. */
+static double spill_of(const clconv_task *t)
+{
+    int tile_c = t->values[TILE_C], tile_v = t->values[TILE_V];
+    int broadcast = t->device->vector_registers < CLCONV_MANY_REGISTERS;
+    return clconv_cost_spill(t->device, tile_c * tile_v + tile_v + broadcast);
+}
+
 /* A call, a row of a segment, setting and adding a sum. */
 #define PER_CALL 60
 #define PER_ROW 5
@@ -197,9 +206,10 @@ static double cost(const clconv_task *t)
     double rows = (double)p->n * (double)p->p * (double)l.segment.column_parts;
     double positions = (double)p->n * (double)l.dy.positions;
     double segments = (double)clconv_panel_segment_count(&l.segment, p->n);
-    double work = calls_of(p, tile_c, tile_v) *
-                  (positions * step_cost(p, tile_c, tile_v) + rows * PER_ROW +
-                   segments * (PER_CALL + PER_SUM * tile_c * tile_v));
+    double work =
+        calls_of(p, tile_c, tile_v) *
+        (positions * step_cost(p, tile_c, tile_v) * spill_of(t) +
+         rows * PER_ROW + segments * (PER_CALL + PER_SUM * tile_c * tile_v));
     double transposed = (double)clconv_problem_elements(p, CLCONV_DW);
     if (p->layout == CLCONV_NCHW)
         transposed += (double)clconv_problem_elements(p, CLCONV_DY);
@@ -216,19 +226,27 @@ static double cost(const clconv_task *t)
 
 /* Few, since each is another program. */
 static const struct {
-    int tile_c, tile_v;
-} default_tiles[] = {{6, 4}, {14, 2}, {14, 1}};
+    int registers, tile_c, tile_v;
+} default_tiles[] = {
+    {CLCONV_MANY_REGISTERS, 6, 4},
+    {CLCONV_MANY_REGISTERS, 14, 2},
+    {CLCONV_MANY_REGISTERS, 14, 1},
+    {CLCONV_FEW_REGISTERS, 6, 1},
+};
 
 #define DEFAULT_TILES (int)(sizeof default_tiles / sizeof *default_tiles)
 
-static void choose_tile(const clconv_problem *p, int *values)
+static void choose_tile(const clconv_problem *p, const clconv_device *d,
+                        int *values)
 {
     double best = 0;
     for (int i = 0; i < DEFAULT_TILES; ++i) {
+        if (default_tiles[i].registers != d->vector_registers)
+            continue;
         int tile_c = default_tiles[i].tile_c;
         int tile_v = default_tiles[i].tile_v;
         double now = calls_of(p, tile_c, tile_v) * step_cost(p, tile_c, tile_v);
-        if (i > 0 && now >= best)
+        if (best > 0 && now >= best)
             continue;
         best = now;
         values[TILE_C] = tile_c;
@@ -265,7 +283,7 @@ static void defaults(const clconv_problem *p, const clconv_device *d,
         values[PANEL] = PANEL_FLOAT;
     if (p->math == CLCONV_FP32)
         values[SEGMENT] = 128; /* rounding of sums is all the error there is */
-    choose_tile(p, values);
+    choose_tile(p, d, values);
     choose_split(p, d, values);
 }
 

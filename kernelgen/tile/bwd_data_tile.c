@@ -257,9 +257,9 @@ static bool covers(const clconv_problem *p, const clconv_device *d)
 }
 
 /* Registers: the sums, a vector of dY for each column, one weight. */
-static bool fits(int tile_c, int tile_w)
+static int live_of(int tile_c, int tile_w)
 {
-    return tile_c * tile_w + tile_w + 1 <= 32;
+    return tile_c * tile_w + tile_w + 1;
 }
 
 /* Vector multiply-adds' worth of a tile. For each k and tap most of the loads
@@ -291,7 +291,9 @@ static double cost(const clconv_task *t)
     const clconv_problem *p = t->problem;
     const clconv_device *d = t->device;
     layout l = layout_of(t);
-    double vectors = vector_cost(p, t->values[TILE_C], t->values[TILE_W]);
+    int tile_c = t->values[TILE_C], tile_w = t->values[TILE_W];
+    double vectors = vector_cost(p, tile_c, tile_w) *
+                     clconv_cost_spill(d, live_of(tile_c, tile_w));
     double moved = (double)clconv_problem_bytes(p, CLCONV_DY) +
                    (double)clconv_problem_bytes(p, CLCONV_DX) +
                    (double)clconv_tile_planes_floats(p, &l.dy) * sizeof(float);
@@ -299,18 +301,25 @@ static double cost(const clconv_task *t)
            clconv_cost_launch(d, 3);
 }
 
-/* Few, since each is another program: the fastest, and two for few channels.
- */
+/* Few, since each is another program: for each kind of CPU the fastest, and
+ * some for few channels. */
 static const struct {
-    int tile_c, tile_w;
-} default_tiles[] = {{8, 3}, {4, 5}, {3, 6}};
+    int registers, tile_c, tile_w;
+} default_tiles[] = {
+    {CLCONV_MANY_REGISTERS, 8, 3}, {CLCONV_MANY_REGISTERS, 4, 5},
+    {CLCONV_MANY_REGISTERS, 3, 6}, {CLCONV_FEW_REGISTERS, 6, 1},
+    {CLCONV_FEW_REGISTERS, 2, 2},
+};
 
 #define DEFAULT_TILES (int)(sizeof default_tiles / sizeof *default_tiles)
 
-static void choose_tile(const clconv_problem *p, int *values)
+static void choose_tile(const clconv_problem *p, const clconv_device *d,
+                        int *values)
 {
     double best = 0;
     for (int i = 0; i < DEFAULT_TILES; ++i) {
+        if (default_tiles[i].registers != d->vector_registers)
+            continue;
         int tile_c = default_tiles[i].tile_c;
         int tile_w = default_tiles[i].tile_w;
         double now = vector_cost(p, tile_c, tile_w);
@@ -334,9 +343,8 @@ static bool has_phases(const clconv_problem *p)
 static void defaults(const clconv_problem *p, const clconv_device *d,
                      int *values)
 {
-    (void)d;
     clconv_param_first(params, PARAM_COUNT, values);
-    choose_tile(p, values);
+    choose_tile(p, d, values);
     if (p->r == 3 && p->s == 3 && !has_phases(p))
         values[UNROLL] = UNROLL_FILTER;
 }
@@ -345,7 +353,7 @@ static bool legal(const clconv_task *t)
 {
     const clconv_problem *p = t->problem;
     int64_t tile = t->values[TILE_C] * t->values[TILE_W];
-    if (!fits(t->values[TILE_C], t->values[TILE_W]))
+    if (live_of(t->values[TILE_C], t->values[TILE_W]) > CLCONV_MANY_REGISTERS)
         return false;
     return t->values[UNROLL] == UNROLL_NONE ||
            (!has_phases(p) && tile * p->r * p->s <= MAX_TEXT);

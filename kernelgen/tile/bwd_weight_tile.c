@@ -214,9 +214,9 @@ static bool covers(const clconv_problem *p, const clconv_device *d)
 }
 
 /* Registers: the sums, a vector of X for each c, one of dY. */
-static bool fits(int tile_k, int tile_c)
+static int live_of(int tile_k, int tile_c)
 {
-    return tile_k * tile_c + tile_c + 1 <= 32;
+    return tile_k * tile_c + tile_c + 1;
 }
 
 /* Tiles of sums for a tap. */
@@ -231,6 +231,14 @@ static double tiles_of(const clconv_problem *p, int tile_k, int tile_c)
 static double step_cost(int tile_k, int tile_c)
 {
     return 0.9 * (tile_k * tile_c + 0.5 * (tile_k + tile_c));
+}
+
+/* What multiplies may come from memory: with few registers one of the vectors
+ * does. */
+static double spill_of(const clconv_task *t)
+{
+    return clconv_cost_spill(t->device,
+                             live_of(t->values[TILE_K], t->values[TILE_C]) - 1);
 }
 
 /* Setting and adding a sum once a segment, and its 16 lanes once a share. */
@@ -248,7 +256,8 @@ static double cost(const clconv_task *t)
     double shares = t->values[SPLIT_K];
     double tile = tile_k * tile_c;
     double taps = tiles_of(p, tile_k, tile_c) * (double)(p->r * p->s);
-    double work = taps * (vectors * step_cost(tile_k, tile_c) +
+    double step = step_cost(tile_k, tile_c) * spill_of(t);
+    double work = taps * (vectors * step +
                           tile * (PER_SEGMENT * segments + PER_SHARE * shares));
     double planes = (double)l.partials * sizeof(float);
     double partials = 2 * shares * (double)l.weights * sizeof(float);
@@ -257,18 +266,26 @@ static double cost(const clconv_task *t)
     return LANES * work + clconv_cost_move(d, moved) + clconv_cost_launch(d, 4);
 }
 
-/* Few, since each is another program: the fastest, and one for few channels
- * of X. */
+/* Few, since each is another program: for each kind of CPU the fastest, and
+ * one for few channels of X. */
 static const struct {
-    int tile_k, tile_c;
-} default_tiles[] = {{5, 5}, {8, 3}};
+    int registers, tile_k, tile_c;
+} default_tiles[] = {
+    {CLCONV_MANY_REGISTERS, 5, 5},
+    {CLCONV_MANY_REGISTERS, 8, 3},
+    {CLCONV_FEW_REGISTERS, 3, 2},
+    {CLCONV_FEW_REGISTERS, 6, 1},
+};
 
 #define DEFAULT_TILES (int)(sizeof default_tiles / sizeof *default_tiles)
 
-static void choose_tile(const clconv_problem *p, int *values)
+static void choose_tile(const clconv_problem *p, const clconv_device *d,
+                        int *values)
 {
     double best = 0;
     for (int i = 0; i < DEFAULT_TILES; ++i) {
+        if (default_tiles[i].registers != d->vector_registers)
+            continue;
         int tile_k = default_tiles[i].tile_k;
         int tile_c = default_tiles[i].tile_c;
         double now = tiles_of(p, tile_k, tile_c) * step_cost(tile_k, tile_c);
@@ -306,13 +323,14 @@ static void defaults(const clconv_problem *p, const clconv_device *d,
                      int *values)
 {
     clconv_param_first(params, PARAM_COUNT, values);
-    choose_tile(p, values);
+    choose_tile(p, d, values);
     choose_split(p, d, values);
 }
 
 static bool legal(const clconv_task *t)
 {
-    return fits(t->values[TILE_K], t->values[TILE_C]);
+    return live_of(t->values[TILE_K], t->values[TILE_C]) <=
+           CLCONV_MANY_REGISTERS;
 }
 
 static unsigned wants_copies(const clconv_task *t)

@@ -25,7 +25,8 @@ static const char *const problems[] = {
     "n1c16h2048w2048k16r5s5",
 };
 
-static const char *const presets[] = {"cpu", "gpu", "sm_80", "sm_90"};
+static const char *const presets[] = {"cpu", "cpu_avx2", "gpu", "sm_80",
+                                      "sm_90"};
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 

@@ -309,6 +309,29 @@ Test(planner, a_step_is_what_a_plan_would_have)
     cr_assert_eq(cost, -1);
 }
 
+/* sums that leave the registers cost twice the time. */
+Test(planner, tiles_fit_the_registers_of_the_device)
+{
+    static const char *const problems[] = {
+        "n4c3h32w32k32r3s3p1", DENSE,
+        DENSE "_nhwc",         "n4c256h14w14k64r1s1",
+        DENSE "_fp32",         "n4c64h7w7k512r3s3p1_nhwc",
+        "n4c8h30w30k16r5s5u2", DENSE "_x16_w16",
+    };
+    for (size_t i = 0; i < sizeof problems / sizeof *problems; ++i) {
+        clconv_device d = device("cpu_avx2");
+        clconv_steps steps = chosen(problems[i], "cpu_avx2", NULL);
+        for (int j = 1; j < steps.count; ++j) {
+            clconv_task few = clconv_step_task(&steps, j, &d);
+            double cost = steps.step[j].kernel->cost(&few);
+            clconv_device wide = device("cpu");
+            clconv_task many = clconv_step_task(&steps, j, &wide);
+            cr_assert_eq(cost, steps.step[j].kernel->cost(&many), "%s: %s",
+                         problems[i], steps.step[j].kernel->name);
+        }
+    }
+}
+
 Test(planner, a_suggestion_for_another_problem_is_not_baked)
 {
     clconv_problem p = problem(DENSE);
