@@ -60,7 +60,7 @@ typedef enum clconv_arg_kind {
     CLCONV_ARG_ELEMENTS, /* "long": elements of a tensor in this call */
     CLCONV_ARG_SIZES,    /* "sizes_t", see sizes.h; "int batch" if baked */
     CLCONV_ARG_SHAPE,    /* "shape_t", the pass's shape, see kernel_shape.h */
-    CLCONV_ARG_CALL      /* "call_t", the pass's shape: the rest is baked */
+    CLCONV_ARG_CALL      /* "call_t", what of the shape is no constant */
 } clconv_arg_kind;
 
 typedef struct clconv_arg {

@@ -5,7 +5,8 @@
  * shapes, or baked into the text as a constant, so that a compiler knows the
  * sizes. The text is the same but for that: it reads shape.pitch. A baked
  * program still serves every batch: what differs from call to call stays an
- * argument.
+ * argument. And a kernel may want a few members, such as the filter's size, to be
+ * constants in any case, at the price of a program for each of their values.
  *
  *     clconv_shape s = {.baked = t->baked};
  *     clconv_shape_add(&s, "pitch", pitch);
@@ -21,12 +22,18 @@
 
 #include "kernel.h"
 
+typedef enum clconv_shape_kind {
+    CLCONV_SHAPE_PLAIN,   /* a constant if baked, else an argument */
+    CLCONV_SHAPE_VARYING, /* an argument */
+    CLCONV_SHAPE_FIXED    /* a constant */
+} clconv_shape_kind;
+
 typedef struct clconv_shape {
     bool baked;
     int count;
     char name[CLCONV_MAX_SHAPE][24];
     int64_t value[CLCONV_MAX_SHAPE];
-    bool varying[CLCONV_MAX_SHAPE]; /* from call to call */
+    clconv_shape_kind kind[CLCONV_MAX_SHAPE];
 } clconv_shape;
 
 /* A member that is the same in all calls of a plan. */
@@ -35,15 +42,18 @@ void clconv_shape_add(clconv_shape *s, const char *name, int64_t value);
 /* A member that depends on the batch of the call. */
 void clconv_shape_add_varying(clconv_shape *s, const char *name, int64_t value);
 
-/* The last argument of a pass: all members; baked, the varying ones alone,
- * and no argument if there are none. */
+/* A member that is a constant of the text, baked or not. */
+void clconv_shape_add_fixed(clconv_shape *s, const char *name, int64_t value);
+
+/* The last argument of a pass: the members that are no constants, and no
+ * argument if there are none. */
 void clconv_shape_arg(const clconv_shape *s, clconv_pass *pass);
 
 /* typedef struct { long pitch; long batch; ... } shape_t;
- * baked, if members vary, also typedef struct { long batch; ... } call_t; */
+ * if some members are constants, those that are not also as call_t. */
 void clconv_shape_emit(clconv_emit *e, const clconv_shape *s);
 
-/* clconv_entry_open(); then, baked, the constant that the argument replaces:
+/* clconv_entry_open(); then, if some members are constants,
  * const shape_t shape = { .pitch = 29, .batch = call.batch, ... }; */
 void clconv_shape_open(clconv_emit *e, const clconv_task *t,
                        const clconv_pass *pass, const clconv_shape *s);

@@ -4,11 +4,12 @@
  *
  *     problem=n32c64h16w16k64r3s3p1 ops=dw,db,dx plan="cast:...;bwd_..."
  *     us=812.400 default_us=1043.000 error=3.1e-4 kind=cpu unit=none
- *     device="AMD EPYC ..." cus=2 vendor="..." platform="..." driver="..."
+ *     registers=32 device="AMD EPYC ..." cus=2 vendor="..." platform="..." driver="..."
  *     revisions=cast:1,bwd_data_panel:2 date=2026-11-30 check=0123456789abcdef
  *
  * in any order but for check, which is the last and a hash of the line before
- * it. NVIDIA's devices also have sm=90, emulated units emulated=yes; default_us,
+ * it. CPUs also have registers=, NVIDIA's devices sm=90, emulated units
+ * emulated=yes; default_us,
  * error and date may be missing. Pure text: no file, no OpenCL.
  *
  * SPDX-License-Identifier: Apache-2.0

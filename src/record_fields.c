@@ -134,7 +134,7 @@ static void put_count(const field *f, const clconv_record *r, clconv_text *out)
         clconv_text_printf(out, "%d", int_of(f, r));
 }
 
-/* Compute units, or a generation of NVIDIA's. */
+/* Compute units, registers, or a generation of NVIDIA's. */
 static clconv_record_result take_count(const field *f, const char *value,
                                        clconv_parsed *p)
 {
@@ -315,6 +315,8 @@ static const field fields[] = {
     {"unit", put_unit, take_unit, 0, 0, true, true},
     {"emulated", put_emulated, take_emulated, 0, 0, false, true},
     {"sm", put_count, take_count, MEMBER(device.nv_sm), false, true},
+    {"registers", put_count, take_count, MEMBER(device.vector_registers), false,
+     true},
     {"device", put_text, take_text, MEMBER(device.name), true, true},
     {"cus", put_count, take_count, MEMBER(device.compute_units), true, true},
     {"vendor", put_text, take_text, MEMBER(device.vendor), true, true},

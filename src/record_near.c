@@ -44,11 +44,14 @@ static bool is_same_family(const clconv_device *a, const clconv_device *b)
     return is_same_generation(a->name, b->name);
 }
 
+/* Tiles that fit many registers are slow in few, and the other way round: a CPU
+ * with others is no neighbour. */
 clconv_nearness clconv_record_nearness(const clconv_record *r,
                                        const clconv_device *device)
 {
     const clconv_device *of = &r->device;
     if (of->is_cpu != device->is_cpu || !has_unit(device, of) ||
+        of->vector_registers != device->vector_registers ||
         strcmp(of->vendor, device->vendor) != 0)
         return CLCONV_NEAR_NOT;
     if (is_same_device(of, device))

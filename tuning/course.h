@@ -53,6 +53,9 @@ typedef struct clconv_course {
 
 clconv_contest clconv_contest_make(clconv_stage stage, unsigned ops);
 
+/* What a role may be searched in. */
+clconv_scope clconv_course_scope(const clconv_course *c, clconv_role role);
+
 /* Seconds since the run began. */
 double clconv_course_spent(const clconv_course *c);
 

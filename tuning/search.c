@@ -79,16 +79,14 @@ static void find_defaults(clconv_search *s)
     }
 }
 
-clconv_search *clconv_search_new(const clconv_problem *problem,
-                                 const clconv_device *device, clconv_role role,
-                                 uint64_t seed)
+clconv_search *clconv_search_new(const clconv_scope *scope)
 {
     clconv_search *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
-    s->problem = problem;
-    s->device = device;
-    if (clconv_space_fill(problem, device, role, seed, &s->space)) {
+    s->problem = scope->problem;
+    s->device = scope->device;
+    if (clconv_space_fill(scope, &s->space)) {
         size_t items = (size_t)s->space.count + 1; /* never none */
         s->entries = calloc(items, sizeof *s->entries);
         s->ranking = calloc(items, sizeof *s->ranking);

@@ -24,11 +24,9 @@
 
 typedef struct clconv_search clconv_search;
 
-/* Borrows problem and device. seed: of the sample of a space that is too large
- * (space.h). NULL: no memory. */
-clconv_search *clconv_search_new(const clconv_problem *problem,
-                                 const clconv_device *device, clconv_role role,
-                                 uint64_t seed);
+/* Borrows the scope's problem and device. NULL: no memory, or its within is no
+ * plan string. */
+clconv_search *clconv_search_new(const clconv_scope *scope);
 void clconv_search_free(clconv_search *s); /* NULL: no-op */
 
 /* All legal candidates there are, the whole space. */
@@ -39,7 +37,9 @@ void clconv_search_item(const clconv_search *s, int index,
 /* The next to be timed; false: none is left. None comes twice. */
 bool clconv_search_next(clconv_search *s, clconv_candidate *out);
 
-/* From now on ask for what comes last. */
+/* From now on ask for what comes last: best after this part of the time, or of
+ * the trials. */
+#define CLCONV_SEARCH_FINISH 0.5
 void clconv_search_finish(clconv_search *s);
 
 /* seconds: INFINITY if it could not be timed. One that was never asked for (a

@@ -63,8 +63,8 @@ static void values_at(const clconv_kernel *k, uint64_t place, int *values)
 /* ---- Filling ----------------------------------------------------------- */
 
 typedef struct filler {
-    const clconv_problem *problem;
-    const clconv_device *device;
+    const clconv_scope *scope;
+    clconv_choice within; /* its kernel NULL: all */
     clconv_space space;
     int capacity;
 } filler;
@@ -84,6 +84,14 @@ static clconv_space_item *grow(filler *f)
     return &f->space.items[f->space.count];
 }
 
+static bool is_within(const clconv_choice *within, const clconv_candidate *c)
+{
+    for (int i = 0; within->kernel && i < c->kernel->param_count; ++i)
+        if (within->given[i] && within->values[i] != c->values[i])
+            return false;
+    return true;
+}
+
 /* Adds a combination if the planner takes it. False: no memory. */
 static bool add(filler *f, int row, uint64_t place)
 {
@@ -91,7 +99,9 @@ static bool add(filler *f, int row, uint64_t place)
     clconv_candidate c = {.kernel = k};
     clconv_step step;
     values_at(k, place, c.values);
-    if (!clconv_planner_step(f->problem, f->device, k, c.values, &step, &c.cost))
+    if (!is_within(&f->within, &c) ||
+        !clconv_planner_step(f->scope->problem, f->scope->device, k, c.values,
+                             &step, &c.cost))
         return true;
     clconv_space_item *item = grow(f);
     if (!item)
@@ -109,8 +119,9 @@ static bool add(filler *f, int row, uint64_t place)
 
 /* All combinations, or one at random of each of as many equal stretches as may
  * be tried, so that they stay sorted and none comes twice. */
-static bool add_kernel(filler *f, int row, uint64_t seed)
+static bool add_kernel(filler *f, int row)
 {
+    uint64_t seed = f->scope->seed;
     uint64_t all = combinations(clconv_kernels[row]);
     uint64_t count = all < CLCONV_SPACE_MOST ? all : CLCONV_SPACE_MOST;
     for (uint64_t i = 0; i < count; ++i) {
@@ -122,19 +133,24 @@ static bool add_kernel(filler *f, int row, uint64_t seed)
     return true;
 }
 
-bool clconv_space_fill(const clconv_problem *problem,
-                       const clconv_device *device, clconv_role role,
-                       uint64_t seed, clconv_space *out)
+static bool is_wanted(const filler *f, const clconv_kernel *k)
 {
-    filler f = {.problem = problem, .device = device};
+    return k->role == f->scope->role &&
+           (!f->within.kernel || f->within.kernel == k) &&
+           k->covers(f->scope->problem, f->scope->device);
+}
+
+bool clconv_space_fill(const clconv_scope *scope, clconv_space *out)
+{
+    clconv_choice choices[CLCONV_ROLES];
+    *out = (clconv_space){0};
+    if (clconv_choices_parse(scope->within, choices) != CLCONV_OK)
+        return false;
+    filler f = {.scope = scope, .within = choices[scope->role]};
     for (int row = 0; row < clconv_kernel_count; ++row) {
-        const clconv_kernel *k = clconv_kernels[row];
-        if (k->role != role || !k->covers(problem, device))
-            continue;
-        if (add_kernel(&f, row, seed))
+        if (!is_wanted(&f, clconv_kernels[row]) || add_kernel(&f, row))
             continue;
         clconv_space_free(&f.space);
-        *out = (clconv_space){0};
         return false;
     }
     *out = f.space;

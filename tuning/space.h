@@ -11,6 +11,17 @@
 
 #include "planner.h"
 
+/* What is searched. */
+typedef struct clconv_scope {
+    const clconv_problem *problem;
+    const clconv_device *device;
+    clconv_role role;
+    /* A plan string: only its kernel of the role, with the values that it names.
+     * A role that it leaves open, and NULL: all. */
+    const char *within;
+    uint64_t seed; /* of the sample of a space that is too large */
+} clconv_scope;
+
 typedef struct clconv_candidate {
     const clconv_kernel *kernel;
     int values[CLCONV_MAX_PARAMS];
@@ -34,10 +45,8 @@ typedef struct clconv_space {
 /* A kernel with more combinations than this is sampled, by the seed. */
 #define CLCONV_SPACE_MOST 200000
 
-/* False: no memory; *out is then empty. */
-bool clconv_space_fill(const clconv_problem *problem,
-                       const clconv_device *device, clconv_role role,
-                       uint64_t seed, clconv_space *out);
+/* False: no memory, or within is no plan string; *out is then empty. */
+bool clconv_space_fill(const clconv_scope *scope, clconv_space *out);
 void clconv_space_free(clconv_space *s);
 
 /* The index of a kernel with these values; -1: not in the space. */

@@ -5,10 +5,6 @@
 
 #include <math.h>
 
-/* The part of a search's time after which it turns to programs that serve this
- * problem alone. */
-#define FINISH_AFTER 0.75
-
 /* The candidates of a search, in its order or, all of them, the space's. */
 typedef struct source {
     clconv_search *search;
@@ -60,7 +56,7 @@ void clconv_stage_search(clconv_course *c, clconv_contest *contest,
 {
     source from = {.search = search, .exhaustive = c->rules.exhaustive};
     double begin = clconv_course_spent(c);
-    double finish = begin + FINISH_AFTER * (until - begin);
+    double finish = begin + CLCONV_SEARCH_FINISH * (until - begin);
     for (;;) {
         if (clconv_course_spent(c) >= finish)
             clconv_search_finish(search);

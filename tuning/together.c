@@ -7,7 +7,7 @@
 
 /* So many of each search are paired; they are picked from so many. */
 #define FEW 3
-#define PICK_FROM 24
+#define PICK_FROM 96
 
 /* Parts of plan strings, the fastest first. "": left open. */
 typedef struct parts {
@@ -125,8 +125,8 @@ static void try_casts(clconv_course *c, double until)
     if (c->leader_count == 0)
         return;
     clconv_attempt best = c->leaders[0];
-    clconv_search *casts = clconv_search_new(c->problem, c->device,
-                                             CLCONV_ROLE_CAST, c->rules.seed);
+    clconv_scope scope = clconv_course_scope(c, CLCONV_ROLE_CAST);
+    clconv_search *casts = clconv_search_new(&scope);
     if (casts)
         clconv_stage_search(c, &c->whole, casts, without_cast(best.plan), until);
     clconv_search_free(casts);

@@ -47,14 +47,25 @@ static double until(const clconv_course *c, double part)
     return c->rules.exhaustive ? INFINITY : part * c->rules.seconds;
 }
 
+clconv_scope clconv_course_scope(const clconv_course *c, clconv_role role)
+{
+    return (clconv_scope){
+        .problem = c->problem,
+        .device = c->device,
+        .role = role,
+        .within = c->rules.within,
+        .seed = c->rules.seed,
+    };
+}
+
 /* One role by itself. NULL: no memory, or the role is not wanted. */
 static clconv_search *search_role(clconv_course *c, clconv_role role,
                                   clconv_stage stage, unsigned ops, double end)
 {
     if (!ops)
         return NULL;
-    clconv_search *search =
-        clconv_search_new(c->problem, c->device, role, c->rules.seed);
+    clconv_scope scope = clconv_course_scope(c, role);
+    clconv_search *search = clconv_search_new(&scope);
     if (!search)
         return NULL;
     clconv_contest alone = clconv_contest_make(stage, ops);
@@ -106,6 +117,10 @@ clconv_status clconv_tuner_run(const clconv_problem *problem,
         .start = backend->clock(backend->user),
         .whole = clconv_contest_make(CLCONV_STAGE_TOGETHER, ops),
     };
+    clconv_choice choices[CLCONV_ROLES];
+    clconv_status status = clconv_choices_parse(rules->within, choices);
+    if (status != CLCONV_OK)
+        return status;
     try_default(&c);
     if (c.default_plan.trial.outcome == CLCONV_TRIAL_REFUSED)
         return clconv_fail(CLCONV_UNSUPPORTED, "%s", c.default_plan.trial.why);

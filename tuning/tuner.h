@@ -71,6 +71,9 @@ typedef struct clconv_tuner_rules {
     double trial_seconds; /* timing of a trial; 0: a good value */
     int batch;            /* plans prepared at a time; 0: 8 */
     uint64_t seed;
+    /* A plan string: candidates have its kernels and the values that it names.
+     * NULL: all. The default plan takes part in any case. */
+    const char *within;
     bool exhaustive; /* every candidate of both roles, whatever it takes */
 } clconv_tuner_rules;
 
@@ -83,7 +86,7 @@ typedef struct clconv_tuner_result {
 } clconv_tuner_result;
 
 /*
- * UNSUPPORTED: no plan covers the problem, or none passed (the sentence names
+ * INVALID_ARGUMENT: rules.within. UNSUPPORTED: no plan covers the problem, or none passed (the sentence names
  * the last reason). Interrupted or out of budget it answers with the best so
  * far, at least the default plan, judged.
  */

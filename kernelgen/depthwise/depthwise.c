@@ -112,17 +112,17 @@ void clconv_depthwise_add_sizes(clconv_shape *s, const clconv_problem *p,
     clconv_shape_add(s, "c", p->c);
     clconv_shape_add(s, "h", p->h);
     clconv_shape_add(s, "w", p->w);
-    clconv_shape_add(s, "r", p->r);
-    clconv_shape_add(s, "s", p->s);
+    clconv_shape_add_fixed(s, "r", p->r);
+    clconv_shape_add_fixed(s, "s", p->s);
     clconv_shape_add(s, "p", p->p);
     clconv_shape_add(s, "q", p->q);
-    clconv_shape_add(s, "stride_h", p->stride_h);
-    clconv_shape_add(s, "stride_w", p->stride_w);
+    clconv_shape_add_fixed(s, "stride_h", p->stride_h);
+    clconv_shape_add_fixed(s, "stride_w", p->stride_w);
     clconv_shape_add(s, "pad_top", p->pad_top);
     clconv_shape_add(s, "pad_left", p->pad_left);
-    clconv_shape_add(s, "dilation_h", p->dilation_h);
-    clconv_shape_add(s, "dilation_w", p->dilation_w);
-    clconv_shape_add(s, "planes", p->group_k);
+    clconv_shape_add_fixed(s, "dilation_h", p->dilation_h);
+    clconv_shape_add_fixed(s, "dilation_w", p->dilation_w);
+    clconv_shape_add_fixed(s, "planes", p->group_k);
     add_strides(s, p);
 }
 

@@ -39,6 +39,38 @@ typedef struct {
     long tap_step_w;
 } shape_t;
 
+typedef struct {
+    long n;
+    long c;
+    long h;
+    long w;
+    long p;
+    long q;
+    long pad_top;
+    long pad_left;
+    long dy_image;
+    long dy_channel;
+    long dy_row;
+    long dy_column;
+    long x_image;
+    long x_channel;
+    long x_row;
+    long x_column;
+    long c_blocks;
+    long ring;
+    long base;
+    long block;
+    long room;
+    long blocks;
+    long pitch;
+    long band;
+    long bands;
+    long line;
+    long chunk;
+    long tap_step_h;
+    long tap_step_w;
+} call_t;
+
 /*
  * The first filter tap from r on that a stride lets meet the input at
  * position x (counted from the padding's edge): x - r * dilation must be a
@@ -598,12 +630,50 @@ void bwd_data_depthwise(
     __global half *dx, long dx_offset,
     float beta,
     __global uint *dx_counts, long dx_counts_offset,
-    shape_t shape) {
+    call_t call) {
     dy += dy_offset;
     w += w_offset;
     dx += dx_offset;
     if (dx_counts)
         dx_counts += dx_counts_offset;
+    const shape_t shape = {
+        .n = call.n,
+        .c = call.c,
+        .h = call.h,
+        .w = call.w,
+        .r = 3,
+        .s = 3,
+        .p = call.p,
+        .q = call.q,
+        .stride_h = 1,
+        .stride_w = 1,
+        .pad_top = call.pad_top,
+        .pad_left = call.pad_left,
+        .dilation_h = 1,
+        .dilation_w = 1,
+        .planes = 2,
+        .dy_image = call.dy_image,
+        .dy_channel = call.dy_channel,
+        .dy_row = call.dy_row,
+        .dy_column = call.dy_column,
+        .x_image = call.x_image,
+        .x_channel = call.x_channel,
+        .x_row = call.x_row,
+        .x_column = call.x_column,
+        .c_blocks = call.c_blocks,
+        .ring = call.ring,
+        .base = call.base,
+        .block = call.block,
+        .room = call.room,
+        .blocks = call.blocks,
+        .pitch = call.pitch,
+        .band = call.band,
+        .bands = call.bands,
+        .line = call.line,
+        .chunk = call.chunk,
+        .tap_step_h = call.tap_step_h,
+        .tap_step_w = call.tap_step_w,
+    };
     const place_t at = find_place(get_group_id(0), shape);
     __attribute__((aligned(64))) float ring[65792];
     __attribute__((aligned(64))) float line[8448];

@@ -33,6 +33,32 @@ typedef struct {
     long bands;
 } shape_t;
 
+typedef struct {
+    long n;
+    long c;
+    long h;
+    long w;
+    long p;
+    long q;
+    long pad_top;
+    long pad_left;
+    long dy_image;
+    long dy_channel;
+    long dy_row;
+    long dy_column;
+    long x_image;
+    long x_channel;
+    long x_row;
+    long x_column;
+    long k;
+    long k_blocks;
+    long tap_blocks;
+    long elements;
+    long parts;
+    long band;
+    long bands;
+} call_t;
+
 static float load_dy(__global const half *p, long i) {
     return vload_half(i, p);
 }
@@ -46,10 +72,42 @@ void bwd_weight_depthwise_gpu(
     __global const half *dy, long dy_offset,
     __global const half *x, long x_offset,
     __global float *scratch, long scratch_offset,
-    shape_t shape) {
+    call_t call) {
     dy += dy_offset;
     x += x_offset;
     scratch += scratch_offset;
+    const shape_t shape = {
+        .n = call.n,
+        .c = call.c,
+        .h = call.h,
+        .w = call.w,
+        .r = 3,
+        .s = 3,
+        .p = call.p,
+        .q = call.q,
+        .stride_h = 1,
+        .stride_w = 1,
+        .pad_top = call.pad_top,
+        .pad_left = call.pad_left,
+        .dilation_h = 1,
+        .dilation_w = 1,
+        .planes = 1,
+        .dy_image = call.dy_image,
+        .dy_channel = call.dy_channel,
+        .dy_row = call.dy_row,
+        .dy_column = call.dy_column,
+        .x_image = call.x_image,
+        .x_channel = call.x_channel,
+        .x_row = call.x_row,
+        .x_column = call.x_column,
+        .k = call.k,
+        .k_blocks = call.k_blocks,
+        .tap_blocks = call.tap_blocks,
+        .elements = call.elements,
+        .parts = call.parts,
+        .band = call.band,
+        .bands = call.bands,
+    };
     __local float shared[128];
     const int id = get_local_id(0);
     long group = get_group_id(0);
@@ -182,9 +240,41 @@ void bwd_weight_depthwise_gpu_sum(
     __global float *scratch, long scratch_offset,
     __global float *dw, long dw_offset,
     float beta,
-    shape_t shape) {
+    call_t call) {
     scratch += scratch_offset;
     dw += dw_offset;
+    const shape_t shape = {
+        .n = call.n,
+        .c = call.c,
+        .h = call.h,
+        .w = call.w,
+        .r = 3,
+        .s = 3,
+        .p = call.p,
+        .q = call.q,
+        .stride_h = 1,
+        .stride_w = 1,
+        .pad_top = call.pad_top,
+        .pad_left = call.pad_left,
+        .dilation_h = 1,
+        .dilation_w = 1,
+        .planes = 1,
+        .dy_image = call.dy_image,
+        .dy_channel = call.dy_channel,
+        .dy_row = call.dy_row,
+        .dy_column = call.dy_column,
+        .x_image = call.x_image,
+        .x_channel = call.x_channel,
+        .x_row = call.x_row,
+        .x_column = call.x_column,
+        .k = call.k,
+        .k_blocks = call.k_blocks,
+        .tap_blocks = call.tap_blocks,
+        .elements = call.elements,
+        .parts = call.parts,
+        .band = call.band,
+        .bands = call.bands,
+    };
     const long i = (long)get_global_id(0) * 1;
     const int count = min((long)1, shape.elements - i);
     if (count <= 0)

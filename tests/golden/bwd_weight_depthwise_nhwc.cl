@@ -42,6 +42,41 @@ typedef struct {
     long counted;
 } shape_t;
 
+typedef struct {
+    long n;
+    long c;
+    long h;
+    long w;
+    long p;
+    long q;
+    long pad_top;
+    long pad_left;
+    long dy_image;
+    long dy_channel;
+    long dy_row;
+    long dy_column;
+    long x_image;
+    long x_channel;
+    long x_row;
+    long x_column;
+    long c_blocks;
+    long elements;
+    long parts;
+    long ring;
+    long reach;
+    long block;
+    long room;
+    long lead;
+    long phase;
+    long pitch;
+    long row;
+    long blocks;
+    long band;
+    long bands;
+    long fold;
+    long counted;
+} call_t;
+
 /*
  * Sums over the elements of a vector, pairwise, in a fixed order.
  *
@@ -552,12 +587,53 @@ void bwd_weight_depthwise(
     __global const float *x, long x_offset,
     __global float *scratch, long scratch_offset,
     __global uint *x_counts, long x_counts_offset,
-    shape_t shape) {
+    call_t call) {
     dy += dy_offset;
     x += x_offset;
     scratch += scratch_offset;
     if (x_counts)
         x_counts += x_counts_offset;
+    const shape_t shape = {
+        .n = call.n,
+        .c = call.c,
+        .h = call.h,
+        .w = call.w,
+        .r = 3,
+        .s = 3,
+        .p = call.p,
+        .q = call.q,
+        .stride_h = 1,
+        .stride_w = 1,
+        .pad_top = call.pad_top,
+        .pad_left = call.pad_left,
+        .dilation_h = 1,
+        .dilation_w = 1,
+        .planes = 1,
+        .dy_image = call.dy_image,
+        .dy_channel = call.dy_channel,
+        .dy_row = call.dy_row,
+        .dy_column = call.dy_column,
+        .x_image = call.x_image,
+        .x_channel = call.x_channel,
+        .x_row = call.x_row,
+        .x_column = call.x_column,
+        .c_blocks = call.c_blocks,
+        .elements = call.elements,
+        .parts = call.parts,
+        .ring = call.ring,
+        .reach = call.reach,
+        .block = call.block,
+        .room = call.room,
+        .lead = call.lead,
+        .phase = call.phase,
+        .pitch = call.pitch,
+        .row = call.row,
+        .blocks = call.blocks,
+        .band = call.band,
+        .bands = call.bands,
+        .fold = call.fold,
+        .counted = call.counted,
+    };
     const long c_block = get_group_id(0) % shape.c_blocks;
     const long part = get_group_id(0) / shape.c_blocks;
     const int filter = shape.r * shape.s;
@@ -764,11 +840,52 @@ void bwd_weight_depthwise_sum(
     __global half *dw, long dw_offset,
     float beta,
     __global uint *dw_counts, long dw_counts_offset,
-    shape_t shape) {
+    call_t call) {
     scratch += scratch_offset;
     dw += dw_offset;
     if (dw_counts)
         dw_counts += dw_counts_offset;
+    const shape_t shape = {
+        .n = call.n,
+        .c = call.c,
+        .h = call.h,
+        .w = call.w,
+        .r = 3,
+        .s = 3,
+        .p = call.p,
+        .q = call.q,
+        .stride_h = 1,
+        .stride_w = 1,
+        .pad_top = call.pad_top,
+        .pad_left = call.pad_left,
+        .dilation_h = 1,
+        .dilation_w = 1,
+        .planes = 1,
+        .dy_image = call.dy_image,
+        .dy_channel = call.dy_channel,
+        .dy_row = call.dy_row,
+        .dy_column = call.dy_column,
+        .x_image = call.x_image,
+        .x_channel = call.x_channel,
+        .x_row = call.x_row,
+        .x_column = call.x_column,
+        .c_blocks = call.c_blocks,
+        .elements = call.elements,
+        .parts = call.parts,
+        .ring = call.ring,
+        .reach = call.reach,
+        .block = call.block,
+        .room = call.room,
+        .lead = call.lead,
+        .phase = call.phase,
+        .pitch = call.pitch,
+        .row = call.row,
+        .blocks = call.blocks,
+        .band = call.band,
+        .bands = call.bands,
+        .fold = call.fold,
+        .counted = call.counted,
+    };
     counts_t tally = { 0, 0, 0, 0, 0, 0 };
     const long i = (long)get_global_id(0) * 16;
     const int count = min((long)16, shape.elements - i);

@@ -35,6 +35,7 @@ static clconv_device keep_facts(const clconv_device *device)
     clconv_device kept = {
         .is_cpu = device->is_cpu,
         .compute_units = device->compute_units,
+        .vector_registers = device->vector_registers,
         .nv_sm = device->nv_sm,
         .unit = device->unit,
         .unit_emulated = device->unit_emulated,
@@ -93,9 +94,10 @@ static void random_problem(unsigned *seed, char *out, size_t size)
 
 clconv_record record_random(unsigned *seed)
 {
-    static const char *const presets[] = {"cpu", "gpu", "sm_80", "sm_90"};
+    static const char *const presets[] = {"cpu", "cpu_avx2", "gpu", "sm_80",
+                                          "sm_90"};
     clconv_device device;
-    cr_assert(clconv_device_preset(presets[record_pick(seed, 4)], &device));
+    cr_assert(clconv_device_preset(presets[record_pick(seed, 5)], &device));
     random_text(seed, device.name, sizeof device.name);
     random_text(seed, device.vendor, sizeof device.vendor);
     random_text(seed, device.platform, sizeof device.platform);

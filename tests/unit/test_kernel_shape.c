@@ -90,6 +90,28 @@ Test(kernel_shape, baked_leaves_what_varies_an_argument)
     free(text);
 }
 
+Test(kernel_shape, fixed_members_are_constants_of_any_text)
+{
+    clconv_shape s = {.baked = false};
+    clconv_shape_add(&s, "pitch", 29);
+    clconv_shape_add_fixed(&s, "taps", 9);
+    clconv_shape_add_varying(&s, "batch", 3);
+    expect_arg(&s, CLCONV_ARG_CALL, (int64_t[]){29, 3}, 2);
+    char *text = text_of(&s);
+    cr_assert_not_null(strstr(text, "typedef struct {\n"
+                                    "    long pitch;\n"
+                                    "    long batch;\n"
+                                    "} call_t;\n"),
+                       "%s", text);
+    cr_assert_not_null(strstr(text, "        .pitch = call.pitch,\n"
+                                    "        .taps = 9,\n"
+                                    "        .batch = call.batch,\n"),
+                       "%s", text);
+    free(text);
+    s.baked = true;
+    expect_arg(&s, CLCONV_ARG_CALL, (int64_t[]){3}, 1);
+}
+
 Test(kernel_shape, baked_is_no_argument_if_nothing_varies)
 {
     clconv_shape s = shape_with(true, false);

@@ -59,6 +59,8 @@ Test(match, processors_of_a_maker_are_a_family_on_one_platform)
     expect_near(a, b, CLCONV_NEAR_FAMILY);
     b = epyc(), strcpy(b.platform, "Intel(R) OpenCL");
     expect_near(a, b, CLCONV_NEAR_VENDOR);
+    b = epyc(), b.vector_registers = CLCONV_FEW_REGISTERS;
+    expect_near(a, b, CLCONV_NEAR_NOT);
     b = epyc(), strcpy(b.vendor, "GenuineIntel");
     expect_near(a, b, CLCONV_NEAR_NOT);
 }

@@ -102,6 +102,7 @@ Test(record, a_line_reads_as_the_header_shows_it)
     static const char *const parts[] = {
         "problem=n32c64h16w16k64r3s3p1 ops=dw,db,dx plan=\"cast:",
         "\" us=812.400 default_us=1043.000 error=3.1e-4 kind=cpu unit=none ",
+        " registers=32 device=",
         "device=\"AMD EPYC \\\"Rome\\\" C:\\\\7\" cus=2 "
         "vendor=\"AuthenticAMD\" ",
         " revisions=cast:",

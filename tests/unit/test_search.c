@@ -18,6 +18,7 @@ typedef struct setting {
     clconv_role role;
     clconv_problem problem;
     clconv_device device;
+    const char *within;
 } setting;
 
 static setting make(const char *text, const char *preset, clconv_role role)
@@ -32,8 +33,9 @@ static setting make(const char *text, const char *preset, clconv_role role)
 
 static clconv_search *start(const setting *s, uint64_t seed)
 {
-    clconv_search *search =
-        clconv_search_new(&s->problem, &s->device, s->role, seed);
+    const clconv_scope scope = {&s->problem, &s->device, s->role, s->within,
+                                seed};
+    clconv_search *search = clconv_search_new(&scope);
     cr_assert_not_null(search);
     return search;
 }
@@ -73,6 +75,28 @@ Test(search, the_space_is_what_the_planner_takes)
         while (clconv_param_next(k->params, k->param_count, values));
     }
     cr_assert_eq(size, legal, "%d, not %d", size, legal);
+    clconv_search_free(search);
+}
+
+/* Kernel and values that a plan string names are all that is searched. */
+Test(search, stays_within_a_plan_string)
+{
+    setting s = make(DENSE, "cpu", CLCONV_ROLE_BWD_DATA);
+    s.within = "bwd_data_panel:span=8,tile_p=6;bwd_weight_tile:tile_c=2";
+    clconv_search *search = start(&s, 1);
+    clconv_candidate c;
+    int asked = 0;
+    for (; clconv_search_next(search, &c); ++asked) {
+        clconv_text text = CLCONV_TEXT_EMPTY;
+        clconv_candidate_format(&c, &text);
+        cr_assert_not_null(strstr(text.data, "bwd_data_panel:tile_p=6,"), "%s",
+                           text.data);
+        cr_assert_not_null(strstr(text.data, ",span=8,"), "%s", text.data);
+        clconv_text_free(&text);
+        clconv_search_tell(search, &c, c.cost * 1e-9);
+    }
+    cr_assert_eq(asked, clconv_search_size(search));
+    cr_assert_eq(asked, 8, "%d: panel, cast, shape", asked);
     clconv_search_free(search);
 }
 

@@ -36,11 +36,18 @@ static void clean_up(void)
 
 TestSuite(tune_exhaustive, .init = set_up, .fini = clean_up);
 
+static clconv_scope scope_of(clconv_role role)
+{
+    return (clconv_scope){
+        .problem = &problem, .device = &device, .role = role, .seed = 1};
+}
+
 /* Every candidate of a role, in the order of the space, twice; each takes what
  * the model says, every seventh fails. Returns how many there are. */
 static int add_all(exhaustive *e, clconv_role role, clconv_stage stage)
 {
-    clconv_search *s = clconv_search_new(&problem, &device, role, 1);
+    const clconv_scope scope = scope_of(role);
+    clconv_search *s = clconv_search_new(&scope);
     int size = clconv_search_size(s);
     for (int i = 0; i < 2 * size; ++i) {
         clconv_candidate c;
@@ -87,7 +94,8 @@ Test(tune_exhaustive, has_a_row_for_each_candidate_and_replays_the_search)
     char text[1024];
     exhaustive *e = exhaustive_open(path);
     cr_assert_not_null(e);
-    exhaustive_begin(e, PROBLEM, &problem, &device, 1);
+    const clconv_scope scope = scope_of(CLCONV_ROLE_CAST);
+    exhaustive_begin(e, PROBLEM, &scope);
     int data = add_all(e, CLCONV_ROLE_BWD_DATA, CLCONV_STAGE_BWD_DATA);
     int weight = add_all(e, CLCONV_ROLE_BWD_WEIGHT, CLCONV_STAGE_BWD_WEIGHT);
     read_replay(e, text, sizeof text);
@@ -105,7 +113,8 @@ Test(tune_exhaustive, reaches_the_best_where_the_model_is_right)
 {
     char text[1024];
     exhaustive *e = exhaustive_open(path);
-    exhaustive_begin(e, PROBLEM, &problem, &device, 1);
+    const clconv_scope scope = scope_of(CLCONV_ROLE_CAST);
+    exhaustive_begin(e, PROBLEM, &scope);
     add_all(e, CLCONV_ROLE_BWD_DATA, CLCONV_STAGE_BWD_DATA);
     read_replay(e, text, sizeof text);
     cr_assert_not_null(strstr(text, "100.0 % with 10 %"), "%s", text);

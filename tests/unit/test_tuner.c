@@ -48,10 +48,17 @@ static void default_plan(const fake *f, unsigned ops, char *out)
     clconv_text_free(&text);
 }
 
+static clconv_search *search_of(const fake *f, clconv_role role)
+{
+    const clconv_scope scope = {
+        .problem = &f->problem, .device = &f->device, .role = role, .seed = 1};
+    return clconv_search_new(&scope);
+}
+
 /* What the fastest kernel of a role takes by itself. */
 static double least_of(const fake *f, clconv_role role)
 {
-    clconv_search *s = clconv_search_new(&f->problem, &f->device, role, 1);
+    clconv_search *s = search_of(f, role);
     double least = INFINITY;
     for (int i = 0; i < clconv_search_size(s); ++i) {
         clconv_candidate c;
@@ -106,8 +113,7 @@ Test(tuner, answers_with_a_whole_plan_for_any_outputs)
 /* What the fastest cast takes, which sums db. */
 static double least_cast(const fake *f)
 {
-    clconv_search *s =
-        clconv_search_new(&f->problem, &f->device, CLCONV_ROLE_CAST, 1);
+    clconv_search *s = search_of(f, CLCONV_ROLE_CAST);
     double least = INFINITY;
     for (int i = 0; i < clconv_search_size(s); ++i) {
         clconv_candidate c;
@@ -216,8 +222,7 @@ Test(tuner, exhaustive_tries_every_candidate)
                                   CLCONV_OP_DX | CLCONV_OP_DB, SIZE_MAX, &rules,
                                   &backend, &result),
                  CLCONV_OK);
-    clconv_search *s =
-        clconv_search_new(&f.problem, &f.device, CLCONV_ROLE_BWD_DATA, 1);
+    clconv_search *s = search_of(&f, CLCONV_ROLE_BWD_DATA);
     cr_assert_eq(prepared_of(&f, CLCONV_OP_DX), clconv_search_size(s));
     clconv_search_free(s);
     fake_free(&f);

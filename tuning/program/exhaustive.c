@@ -27,9 +27,7 @@ struct exhaustive {
     FILE *file;
     const char *path;
     const char *name;
-    const clconv_problem *problem;
-    const clconv_device *device;
-    uint64_t seed;
+    clconv_scope scope;
     table tables[2];
 };
 
@@ -66,18 +64,21 @@ exhaustive *exhaustive_open(const char *path)
     return e;
 }
 
-void exhaustive_begin(exhaustive *e, const char *name,
-                      const clconv_problem *problem,
-                      const clconv_device *device, uint64_t seed)
+/* A new search of roles[role]. */
+static clconv_search *search_role(const exhaustive *e, int role)
+{
+    clconv_scope scope = e->scope;
+    scope.role = roles[role].role;
+    return clconv_search_new(&scope);
+}
+
+void exhaustive_begin(exhaustive *e, const char *name, const clconv_scope *scope)
 {
     e->name = name;
-    e->problem = problem;
-    e->device = device;
-    e->seed = seed;
+    e->scope = *scope;
     for (int i = 0; i < 2; ++i) {
         clear(&e->tables[i]);
-        e->tables[i].search =
-            clconv_search_new(problem, device, roles[i].role, seed);
+        e->tables[i].search = search_role(e, i);
     }
 }
 
@@ -157,41 +158,52 @@ static double look_up(const table *t, const clconv_candidate *c)
     return row ? row->seconds : (double)INFINITY;
 }
 
-/* Percent of the evaluations at which the search is looked at. */
+/* What a search of so many trials finds, with the turn to baked programs where
+ * a run of that length has it. */
+static double search_with(const table *t, clconv_search *s, int trials)
+{
+    double reached = INFINITY;
+    clconv_candidate c;
+    for (int told = 0; told < trials; ++told) {
+        if (told >= CLCONV_SEARCH_FINISH * trials)
+            clconv_search_finish(s);
+        if (!clconv_search_next(s, &c))
+            break;
+        double seconds = look_up(t, &c);
+        clconv_search_tell(s, &c, seconds);
+        reached = fmin(reached, seconds);
+    }
+    return reached;
+}
+
+/* Percent of the evaluations that a search is given. */
 static const int shares[] = {5, 10, 20, 50};
 
-static void replay(const table *t, clconv_search *s, FILE *to)
+static void replay(const exhaustive *e, int role, FILE *to)
 {
-    double best = best_of(t), reached = INFINITY;
-    clconv_candidate c;
-    int told = 0;
+    const table *t = &e->tables[role];
     for (size_t i = 0; i < sizeof shares / sizeof shares[0]; ++i) {
-        int wanted = (t->count * shares[i] + 99) / 100;
-        for (; told < wanted && clconv_search_next(s, &c); ++told) {
-            double seconds = look_up(t, &c);
-            clconv_search_tell(s, &c, seconds);
-            reached = fmin(reached, seconds);
-        }
-        fprintf(to, "%s %.1f %% with %d %%", i ? "," : "", 100 * best / reached,
-                shares[i]);
+        clconv_search *s = search_role(e, role);
+        int trials = (t->count * shares[i] + 99) / 100;
+        double reached = s ? search_with(t, s, trials) : (double)INFINITY;
+        clconv_search_free(s);
+        fprintf(to, "%s %.1f %% with %d %%", i ? "," : "",
+                100 * best_of(t) / reached, shares[i]);
     }
 }
 
 static void replay_role(const exhaustive *e, int role, FILE *to)
 {
     const table *t = &e->tables[role];
-    clconv_search *s =
-        clconv_search_new(e->problem, e->device, roles[role].role, e->seed);
-    int size = s ? clconv_search_size(s) : 0;
+    int size = t->search ? clconv_search_size(t->search) : 0;
     fprintf(to, "%s %s: %d of %d candidates", e->name, roles[role].name,
             t->count, size);
     if (t->count == size && isfinite(best_of(t))) {
         fputs("; the search reaches", to);
-        replay(t, s, to);
+        replay(e, role, to);
         fputs(" of the evaluations", to);
     }
     fputs("\n", to);
-    clconv_search_free(s);
 }
 
 void exhaustive_replay(const exhaustive *e, FILE *to)

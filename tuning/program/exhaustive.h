@@ -17,10 +17,10 @@ typedef struct exhaustive exhaustive;
 /* Replaces the file. NULL with a line on stderr. */
 exhaustive *exhaustive_open(const char *path);
 
-/* What the next trials are of. Borrows all. */
+/* What the next trials are of; the scope's role is of no account. Borrows
+ * all. */
 void exhaustive_begin(exhaustive *e, const char *name,
-                      const clconv_problem *problem,
-                      const clconv_device *device, uint64_t seed);
+                      const clconv_scope *scope);
 
 /* Stages other than those of one role are left out, and a candidate that was
  * there before. */

@@ -11,6 +11,7 @@
 
 #include "args.h"
 #include "message.h"
+#include "plan.h"
 #include "pool.h"
 #include "problem_list.h"
 
@@ -43,6 +44,8 @@ static const char usage[] =
     "  --resume            take what the journal has of an earlier run; plans\n"
     "                      that crashed or hung are never tried again\n"
     "  --seed N            of the search, default 1\n"
+    "  --plan TEXT         only plans with these kernels and values, such as\n"
+    "                      \"bwd_data_panel:span=8;bwd_weight_panel\"\n"
     "  --jobs N            processes that compile at once, default: cores, 16\n"
     "                      at most; one of them times, alone\n"
     "  --time-limit TIME   for a candidate to compile and run once, default\n"
@@ -80,6 +83,7 @@ enum {
     OPT_BUDGET,
     OPT_RESUME,
     OPT_SEED,
+    OPT_PLAN,
     OPT_JOBS,
     OPT_TIME_LIMIT,
     OPT_EXHAUSTIVE,
@@ -98,6 +102,7 @@ static const struct option long_options[] = {
     {"budget", required_argument, NULL, OPT_BUDGET},
     {"resume", no_argument, NULL, OPT_RESUME},
     {"seed", required_argument, NULL, OPT_SEED},
+    {"plan", required_argument, NULL, OPT_PLAN},
     {"jobs", required_argument, NULL, OPT_JOBS},
     {"time-limit", required_argument, NULL, OPT_TIME_LIMIT},
     {"exhaustive", required_argument, NULL, OPT_EXHAUSTIVE},
@@ -173,6 +178,16 @@ static bool read_jobs(tune_options *o)
     return true;
 }
 
+static bool read_plan(tune_options *o)
+{
+    clconv_choice choices[CLCONV_ROLES];
+    o->plan = optarg;
+    if (clconv_choices_parse(optarg, choices) == CLCONV_OK)
+        return true;
+    message_error("--plan: %s", clconv_last_error());
+    return false;
+}
+
 static bool apply_option(int code, tune_options *o)
 {
     switch (code) {
@@ -182,6 +197,7 @@ static bool apply_option(int code, tune_options *o)
     case OPT_BUDGET: return options_duration("--budget", optarg, &o->budget);
     case OPT_RESUME: o->resume = true; return true;
     case OPT_SEED: return read_seed(o);
+    case OPT_PLAN: return read_plan(o);
     case OPT_JOBS: return read_jobs(o);
     case OPT_TIME_LIMIT:
         return options_duration("--time-limit", optarg, &o->limit);

@@ -33,6 +33,7 @@ typedef struct tune_options {
     double limit;  /* seconds for a plan to be prepared */
     bool resume;
     uint64_t seed;
+    const char *plan;        /* candidates have its kernels and values */
     const char *exhaustive;  /* a CSV file; NULL: no */
     int jobs;                /* 0: as many as there are cores */
     const char *inject_text; /* as it was given; NULL: not */

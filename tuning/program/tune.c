@@ -47,6 +47,7 @@ static clconv_tuner_rules make_rules(const run *r, size_t index)
         .seconds = left > 0 ? left / (double)(r->problems->count - index) : 0,
         .batch = r->station->jobs > BATCH_MIN ? r->station->jobs : BATCH_MIN,
         .seed = o->seed,
+        .within = o->plan,
         .exhaustive = o->exhaustive != NULL,
     };
 }
@@ -60,8 +61,12 @@ static clconv_status search(run *r, size_t index, const char *name,
     const clconv_tuner_backend calls = backend_of(&b);
     const clconv_tuner_rules rules = make_rules(r, index);
     progress_begin(&r->progress, index + 1, name);
+    const clconv_scope scope = {.problem = problem,
+                                .device = &s->device,
+                                .within = rules.within,
+                                .seed = rules.seed};
     if (r->exhaustive)
-        exhaustive_begin(r->exhaustive, name, problem, &s->device, rules.seed);
+        exhaustive_begin(r->exhaustive, name, &scope);
     clconv_status status =
         clconv_tuner_run(problem, &s->device, CLCONV_OP_BACKWARD,
                          s->device.max_allocation, &rules, &calls, out);
