@@ -14,7 +14,8 @@
 #include "message.h"
 #include "shape.h"
 
-static const char generic_plan[] = "bwd_data_generic;bwd_weight_generic";
+static const char generic_plan[] =
+    "cast:vec=4;bwd_data_generic;bwd_weight_generic";
 
 const startup_kind startup_kinds[STARTUP_KINDS] = {
     {"empty", "empty program", NULL, CLCONV_CACHE_CHEAP},

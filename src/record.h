@@ -8,9 +8,9 @@
  *     revisions=cast:1,bwd_data_panel:2 date=2026-11-30 check=0123456789abcdef
  *
  * in any order but for check, which is the last and a hash of the line before
- * it. CPUs also have registers=, NVIDIA's devices sm=90, emulated units
- * emulated=yes; default_us,
- * error and date may be missing. Pure text: no file, no OpenCL.
+ * it. NVIDIA's devices have sm=90 in place of registers, emulated units
+ * emulated=yes; default_us, error and date may be missing. Pure text: no file, no
+ * OpenCL.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
