@@ -173,7 +173,8 @@ static clconv_status pack(writer *w)
 {
     clconv_bundle_begin(&w->bytes);
     add_records(w);
-    clconv_store_each(w->from->programs, "", add_program, w);
+    if (!clconv_store_each(w->from->programs, "", add_program, w))
+        w->bytes.failed = true;
     clconv_bundle_end(&w->bytes,
                       (size_t)(w->counts.records + w->counts.programs));
     if (w->bytes.failed)

@@ -18,6 +18,7 @@ typedef struct chooser {
     clconv_request request; /* its suggestion is filled in for each record */
     clconv_match matches[CLCONV_MAX_MATCHES];
     int count;
+    int *skip; /* so many of the best are left out */
 } chooser;
 
 /* Is any step the record's? Where options->plan names every kernel, none is. */
@@ -73,8 +74,9 @@ static clconv_status choose(const chooser *c, const clconv_match *match,
 static clconv_status choose_best(const chooser *c, clconv_steps *out,
                                  clconv_match *used)
 {
-    for (int i = 0; i < c->count; ++i) {
-        clconv_status status = choose(c, &c->matches[i], out, used);
+    while (*c->skip < c->count) {
+        const clconv_match *match = &c->matches[(*c->skip)++];
+        clconv_status status = choose(c, match, out, used);
         if (status != CLCONV_UNSUPPORTED)
             return status;
     }
@@ -135,10 +137,11 @@ static clconv_status choose_instant(const chooser *c, clconv_steps *out,
 clconv_status clconv_choose_steps(clconv_context *context,
                                   const clconv_device *device,
                                   const clconv_problem *problem, unsigned ops,
-                                  const clconv_plan_options *options,
+                                  const clconv_plan_options *options, int *skip,
                                   clconv_steps *out, clconv_match *match)
 {
     chooser c = {
+        .skip = skip,
         .context = context,
         .device = device,
         .problem = problem,

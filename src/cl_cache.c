@@ -177,7 +177,7 @@ static bool take_binary(clconv_cache *c, entry *e, const unsigned char *data,
         clconv_build_binary(c->context, c->device, data, size, &e->program);
     if (taken)
         e->stored = size;
-    else
+    else if (!c->offline) /* there is no other to make */
         clconv_store_drop(c->store, e->key, "the driver does not take it");
     return taken;
 }

@@ -154,11 +154,12 @@ static clconv_status compile_step(clconv_plan *plan, int step)
 
 /* Steps, programs and kernels for the plan's device. */
 static clconv_status compile(clconv_plan *plan, const clconv_problem *problem,
-                             unsigned ops, const clconv_plan_options *options)
+                             unsigned ops, const clconv_plan_options *options,
+                             int *skip)
 {
     clconv_status status =
         clconv_choose_steps(plan->context, &plan->device, problem, ops, options,
-                            &plan->steps, &plan->match);
+                            skip, &plan->steps, &plan->match);
     if (status == CLCONV_OK)
         status =
             clconv_launch_new(plan->context->cl_ctx, plan->context->cl_device,
@@ -174,20 +175,20 @@ static clconv_status compile(clconv_plan *plan, const clconv_problem *problem,
 
 /*
  * With the best record whose plan builds, where a record may serve at all: one
- * of another device or driver may not. The others are not tried again.
+ * of another device or driver may not, and offline its programs may be missing.
  */
 static clconv_status compile_known(clconv_plan *plan,
                                    const clconv_problem *problem, unsigned ops,
                                    const clconv_plan_options *options)
 {
-    clconv_status status = compile(plan, problem, ops, options);
+    int skip = 0;
+    clconv_status status = compile(plan, problem, ops, options, &skip);
     while (status == CLCONV_BUILD_FAILED && plan->match.record &&
            options->mode == CLCONV_PLAN_DEFAULT) {
         clconv_log_warn(&plan->context->log,
                         "a plan that was %s is not used: %s", plan->match.why,
                         clconv_last_error());
-        clconv_tunedb_reject(plan->context->tunedb, plan->match.record);
-        status = compile(plan, problem, ops, options);
+        status = compile(plan, problem, ops, options, &skip);
     }
     return status;
 }

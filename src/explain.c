@@ -86,8 +86,7 @@ void clconv_plan_describe_programs(const clconv_plan *plan, clconv_text *out)
     clconv_text_printf(out, "programs: %d from disk, %d built from source",
                        count[CLCONV_ORIGIN_DISK], count[CLCONV_ORIGIN_BUILT]);
     if (count[CLCONV_ORIGIN_MEMORY] > 0)
-        clconv_text_printf(out, ", %d from memory",
-                           count[CLCONV_ORIGIN_MEMORY]);
+        clconv_text_printf(out, ", %d from memory", count[CLCONV_ORIGIN_MEMORY]);
 }
 
 /* The record that the plan comes from, and what it promises. */

@@ -189,7 +189,7 @@ bool clconv_os_list(const char *dir, clconv_os_names *out)
     *out = (clconv_os_names){NULL, 0};
     DIR *stream = opendir(dir);
     if (!stream)
-        return true;
+        return errno == ENOENT;
     bool fits = true;
     for (struct dirent *e = readdir(stream); fits && e; e = readdir(stream))
         fits = e->d_name[0] == '.' || add_name(e->d_name, out);

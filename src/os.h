@@ -73,7 +73,7 @@ typedef struct clconv_os_names {
     size_t count;
 } clconv_os_names;
 
-/* No names where the directory cannot be read; false: no memory. */
+/* No names where there is no directory; false: it cannot be read, or no memory. */
 bool clconv_os_list(const char *dir, clconv_os_names *out);
 void clconv_os_names_free(clconv_os_names *names);
 

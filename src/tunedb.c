@@ -35,7 +35,8 @@ struct clconv_tunedb {
     clconv_log log;
     char *root; /* the cache directory; NULL: none */
     char *dir;  /* the records'; NULL: not opened, or not to be used */
-    bool opened, read_shipped, read_all, read_only;
+    bool opened, read_shipped, read_all;
+    bool warned; /* that it cannot be written */
     entry **entries;
     size_t count;
     clconv_tunedb_counts counts;
@@ -257,10 +258,11 @@ static void read_file(clconv_tunedb *db, const char *name)
         take_file(db, name, path, data, size);
         free(data);
     }
+    /* It may be a good one that cannot be read just now: it stays. */
     if (result == CLCONV_OS_FAILED && !find_file(db, name)) {
-        ++db->counts.damaged;
         add_file(db, name, (clconv_hash){0, 0}, &(clconv_record){.ops = 0}, BAD);
-        drop_damaged(db, path, why.data ? why.data : "no memory");
+        clconv_log_warn(&db->log, "tuned record %s is not read: %s", path,
+                        why.data ? why.data : "no memory");
     }
     clconv_text_free(&why);
     free(path);
@@ -319,32 +321,24 @@ int clconv_tunedb_find(clconv_tunedb *db, const clconv_problem *problem,
     return m.count;
 }
 
-void clconv_tunedb_reject(clconv_tunedb *db, const clconv_record *r)
-{
-    clconv_mutex_lock(db->mutex);
-    for (size_t i = 0; i < db->count; ++i)
-        if (&db->entries[i]->record == r && db->entries[i]->state == LIVE)
-            db->entries[i]->state = BAD;
-    clconv_mutex_unlock(db->mutex);
-}
-
 /* ---- Saving and removing ----------------------------------------------- */
 
 static bool write_file(clconv_tunedb *db, const char *name,
                        const clconv_text *line)
 {
-    if (!open_dir(db) || db->read_only)
+    if (!open_dir(db))
         return false;
     clconv_text why = CLCONV_TEXT_EMPTY;
-    db->read_only = clconv_os_replace(db->dir, name, line->data, line->length,
-                                      &why) != CLCONV_OS_DONE;
-    if (db->read_only)
+    bool done = clconv_os_replace(db->dir, name, line->data, line->length,
+                                  &why) == CLCONV_OS_DONE;
+    if (!done && !db->warned)
         clconv_log_warn(&db->log,
                         "cache directory %s cannot be written (%s): new tuned "
                         "records are kept in memory only",
                         db->dir, why.data ? why.data : "no memory");
+    db->warned = !done;
     clconv_text_free(&why);
-    return !db->read_only;
+    return done;
 }
 
 /* line: as it is on disk, with its newline. */

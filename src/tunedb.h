@@ -38,9 +38,6 @@ int clconv_tunedb_find(clconv_tunedb *db, const clconv_problem *problem,
                        const clconv_device *device, unsigned ops,
                        clconv_match out[CLCONV_MAX_MATCHES]);
 
-/* This context finds the record no more: its plan does not build here. */
-void clconv_tunedb_reject(clconv_tunedb *db, const clconv_record *r);
-
 /* Keeps the record, in this context and on disk, in place of an older one of
  * the same key. False if it could not be written (said in the log); this
  * context has it all the same, unless it is no record that could be read

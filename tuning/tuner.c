@@ -100,6 +100,14 @@ static void try_default(clconv_course *c)
     clconv_contest_try(c, &c->whole, &c->default_plan, 1);
 }
 
+/* An earlier run's winner: the result is at least as good. */
+static void try_known(clconv_course *c)
+{
+    clconv_attempt known;
+    clconv_attempt_make(c, c->ops, c->rules.known, &known);
+    clconv_contest_try(c, &c->whole, &known, 1);
+}
+
 clconv_status clconv_tuner_run(const clconv_problem *problem,
                                const clconv_device *device, unsigned ops,
                                size_t max_workspace,
@@ -124,6 +132,8 @@ clconv_status clconv_tuner_run(const clconv_problem *problem,
     try_default(&c);
     if (c.default_plan.trial.outcome == CLCONV_TRIAL_REFUSED)
         return clconv_fail(CLCONV_UNSUPPORTED, "%s", c.default_plan.trial.why);
+    if (!c.stopped && rules->known)
+        try_known(&c);
     if (!c.stopped)
         search_all(&c);
     return clconv_stage_final(&c, out);

@@ -74,7 +74,8 @@ typedef struct clconv_tuner_rules {
     /* A plan string: candidates have its kernels and the values that it names.
      * NULL: all. The default plan takes part in any case. */
     const char *within;
-    bool exhaustive; /* every candidate of both roles, whatever it takes */
+    const char *known; /* a plan string that takes part as well; NULL: none */
+    bool exhaustive;   /* every candidate of both roles, whatever it takes */
 } clconv_tuner_rules;
 
 typedef struct clconv_tuner_result {

@@ -253,7 +253,7 @@ clconv_status fake_tune(fake *f, unsigned ops, double seconds,
                         clconv_tuner_result *out)
 {
     clconv_tuner_backend backend = fake_backend(f);
-    clconv_tuner_rules rules = {.seconds = seconds};
+    clconv_tuner_rules rules = {.seconds = seconds, .known = f->known};
     return clconv_tuner_run(&f->problem, &f->device, ops, SIZE_MAX, &rules,
                             &backend, out);
 }

@@ -27,6 +27,7 @@ typedef struct fake {
     clconv_device device;
     landscape landscape;
     uint64_t seed;
+    const char *known; /* the rules' */
     double noise; /* deviation of the logarithm of a timing */
     double drift; /* the device is by this factor slower after 100 s */
     double prepare_seconds;          /* each */

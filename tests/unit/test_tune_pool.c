@@ -27,6 +27,7 @@ static const char script_text[] =
     "    *'\"hang'*) sleep 60 ;;\n"
     "    *'\"babble'*) echo what ;;\n"
     "    *'\"quit'*) exit 0 ;;\n"
+    "    *'\"lost'*) exit 1 ;;\n"
     "    'do=\"time\"'*'\"timed'*) kill -6 $$ ;;\n"
     "    esac\n"
     "    for word in $line; do\n"
@@ -119,6 +120,20 @@ Test(tune_pool, tells_the_plans_of_a_batch_apart)
     cr_assert_str_eq(trials[4].why, "time limit; a last line");
     cr_assert_str_eq(trials[7].why, "exit status 0; a last line");
     cr_assert_eq(pool_replaced(workers), 4);
+}
+
+/* It found no device, say: the plan did nothing. */
+Test(tune_pool, does_not_blame_a_plan_for_a_worker_that_never_answered)
+{
+    static const char *const lost[] = {"lost"}, *const fine[] = {"a"};
+    static const clconv_outcome ok[] = {OK};
+    pool_prepare(workers, "n1", 7, lost, 1, trials);
+    cr_assert_eq(trials[0].outcome, CLCONV_TRIAL_FAILED, "%s", trials[0].why);
+    cr_assert_str_eq(trials[0].why, "exit status 1; a last line");
+    pool_prepare(workers, "n1", 7, fine, 1, trials);
+    assert_answers(fine, 1, ok);
+    pool_prepare(workers, "n1", 7, lost, 1, trials);
+    cr_assert_eq(trials[0].outcome, CLCONV_TRIAL_CRASHED, "%s", trials[0].why);
 }
 
 Test(tune_pool, starts_as_many_workers_as_are_needed)

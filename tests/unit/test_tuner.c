@@ -203,6 +203,20 @@ Test(tuner, takes_the_default_plan_if_all_are_as_fast)
     }
 }
 
+/* Without time for a search the result is an earlier run's. */
+Test(tuner, a_known_plan_takes_part)
+{
+    fake f;
+    fake_init(&f, DENSE, "cpu");
+    clconv_tuner_result long_run = tuned(&f, CLCONV_OP_BACKWARD, 200);
+    fake_free(&f);
+    fake_init(&f, DENSE, "cpu");
+    f.known = long_run.plan;
+    clconv_tuner_result short_run = tuned(&f, CLCONV_OP_BACKWARD, 0.01);
+    cr_assert_str_eq(short_run.plan, long_run.plan);
+    fake_free(&f);
+}
+
 static int prepared_of(const fake *f, unsigned ops)
 {
     int count = 0;

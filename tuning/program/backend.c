@@ -19,7 +19,8 @@ static double tell_time(void *user)
 static void note_failure(backend *b, unsigned ops, const char *plan,
                          const clconv_trial *trial)
 {
-    journal_add(b->station->journal, b->name, ops, plan, trial);
+    if (!interrupt_seen()) /* a worker may have been stopped with us */
+        journal_add(b->station->journal, b->name, ops, plan, trial);
     failures_add(b->failures, b->name, plan, trial);
 }
 

@@ -92,7 +92,12 @@ static int spawn(const child_how *how, int in, int out, char **environment,
     posix_spawn_file_actions_addopen(&files, STDERR_FILENO, how->log,
                                      O_WRONLY | O_CREAT | O_TRUNC | O_APPEND,
                                      0600);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    sigset_t pipe_signal; /* whom nobody reads any more shall end */
+    sigemptyset(&pipe_signal);
+    sigaddset(&pipe_signal, SIGPIPE);
+    posix_spawnattr_setsigdefault(&attributes, &pipe_signal);
+    posix_spawnattr_setflags(&attributes,
+                             POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
     posix_spawnattr_setpgroup(&attributes, 0);
     int error = posix_spawnp(id, how->argv[0], &files, &attributes,
                              (char *const *)how->argv, environment);

@@ -14,13 +14,20 @@ static void remember(int number)
     signal(number, SIG_DFL);
 }
 
+/* nohup and shells have some signals ignored: they stay so. */
+static void catch_one(int number)
+{
+    struct sigaction action = {.sa_handler = remember}, before;
+    sigemptyset(&action.sa_mask);
+    if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(number, &action, NULL);
+}
+
 void interrupt_catch(void)
 {
-    struct sigaction action = {.sa_handler = remember};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
+    catch_one(SIGINT);
+    catch_one(SIGTERM);
+    catch_one(SIGHUP);
 }
 
 bool interrupt_seen(void)

@@ -47,7 +47,8 @@ static int work(const tune_options *o, const char *argv0)
     int status = station_open(o, &s);
     if (status != EXIT_SUCCESS)
         return status;
-    interrupt_catch();
+    if (commands[o->command].need == NEED_WORKERS)
+        interrupt_catch();
     status = make_ready(&s, commands[o->command].need, argv0);
     if (status == EXIT_SUCCESS)
         status = commands[o->command].work(&s);

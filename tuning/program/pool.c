@@ -25,6 +25,7 @@ typedef struct seat {
     char *log;
     int plan; /* that it is at */
     double deadline;
+    bool has_answered; /* this worker has, so that it found its device */
 } seat;
 
 struct pool {
@@ -55,6 +56,7 @@ static bool start_worker(const pool *p, seat *s)
                           r->inject ? "--inject" : NULL,
                           r->inject,
                           NULL};
+    s->has_answered = false;
     return child_start(&(child_how){argv, r->settings, s->log}, &s->worker);
 }
 
@@ -72,16 +74,27 @@ static void read_last_line(const char *path, char *why, size_t size)
         fclose(log);
 }
 
+/* Whose fault it is: a worker that gives up before any answer did not find its
+ * device or had no memory for the problem. */
+static clconv_outcome blame(const seat *s, child_result instead,
+                            const clconv_text *end)
+{
+    bool gave_up = end->data && strcmp(end->data, "exit status 1") == 0;
+    if (instead == CHILD_LATE)
+        return CLCONV_TRIAL_HUNG;
+    return gave_up && !s->has_answered ? CLCONV_TRIAL_FAILED
+                                       : CLCONV_TRIAL_CRASHED;
+}
+
 /* Ends a worker that gave this in place of an answer; the trial of its plan. */
 static clconv_trial bury(pool *p, seat *s, child_result instead)
 {
     static const char *const words[] = {
         [CHILD_LINE] = "answered nonsense", [CHILD_LATE] = "time limit"};
     clconv_text end = CLCONV_TEXT_EMPTY;
-    clconv_trial t = trial_failed(
-        instead == CHILD_LATE ? CLCONV_TRIAL_HUNG : CLCONV_TRIAL_CRASHED, "");
     char last[160] = "";
     child_kill(&s->worker, &end);
+    clconv_trial t = trial_failed(blame(s, instead, &end), "");
     read_last_line(s->log, last, sizeof last);
     snprintf(t.why, sizeof t.why, "%.64s%s%s",
              instead != CHILD_ENDED ? words[instead]
@@ -135,8 +148,10 @@ static bool receive(pool *p, seat *s, clconv_trial *out, clconv_trial *why)
 {
     char *line;
     child_result result = child_read(&s->worker, s->deadline, &line);
-    if (result == CHILD_LINE && answer_parse(line, strlen(line), out))
+    if (result == CHILD_LINE && answer_parse(line, strlen(line), out)) {
+        s->has_answered = true;
         return true;
+    }
     *why = bury(p, s, result);
     return false;
 }

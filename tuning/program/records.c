@@ -20,6 +20,17 @@ static const clconv_log no_log = {NULL, NULL};
 
 /* ---- list -------------------------------------------------------------- */
 
+/* Records that no plan is made of. */
+static void print_skipped(station *s)
+{
+    clconv_tunedb_counts counts;
+    clconv_tunedb_count(s->records, &counts);
+    if (counts.stale + counts.unknown + counts.damaged > 0)
+        printf("\nskipped: %d of other kernel revisions, %d with unknown "
+               "fields, %d damaged\n",
+               counts.stale, counts.unknown, counts.damaged);
+}
+
 int records_list(station *s)
 {
     record_list list;
@@ -39,6 +50,7 @@ int records_list(station *s)
     }
     if (list.count == 0)
         printf("there are no records in %s\n", s->places.cache);
+    print_skipped(s);
     record_list_free(&list);
     return EXIT_SUCCESS;
 }

@@ -53,13 +53,14 @@ static clconv_tuner_rules make_rules(const run *r, size_t index)
 }
 
 static clconv_status search(run *r, size_t index, const char *name,
-                            const clconv_problem *problem,
+                            const clconv_problem *problem, const char *known,
                             clconv_tuner_result *out)
 {
     station *s = r->station;
     backend b = {s, problem, name, &r->failures, &r->progress, r->exhaustive};
     const clconv_tuner_backend calls = backend_of(&b);
-    const clconv_tuner_rules rules = make_rules(r, index);
+    clconv_tuner_rules rules = make_rules(r, index);
+    rules.known = known;
     progress_begin(&r->progress, index + 1, name);
     const clconv_scope scope = {.problem = problem,
                                 .device = &s->device,
@@ -80,10 +81,16 @@ static void tune(run *r, size_t index, const char *name,
                  const clconv_problem *problem, result *out)
 {
     clconv_tuner_result found;
-    if (search(r, index, name, problem, &found) != CLCONV_OK) {
+    bool is_known =
+        winner_find(r->station, problem, CLCONV_OP_BACKWARD, &out->record);
+    if (search(r, index, name, problem, is_known ? out->record.plan : NULL,
+               &found) != CLCONV_OK) {
         snprintf(out->why, sizeof out->why, "%s", clconv_last_error());
         return;
     }
+    out->has_record = is_known;
+    if (is_known && interrupt_seen()) /* it may not even have been tried */
+        return;
     out->record = winner_record(r->station, problem, CLCONV_OP_BACKWARD,
                                 found.plan, &found.trial, found.default_seconds);
     out->has_record = winner_keep(r->station, &out->record);

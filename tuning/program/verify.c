@@ -47,14 +47,19 @@ static void examine(station *s, const clconv_record *r, verdict *v)
         snprintf(v->why, sizeof v->why, "slower than the default plan");
 }
 
-/* A record of another driver becomes one of this driver. */
+/* A record of another driver becomes one of this driver, if that has none that
+ * is better. */
 static bool renew(station *s, const clconv_record *old, const verdict *v)
 {
+    clconv_record there;
     clconv_record r = winner_record(s, &old->problem, old->ops, old->plan,
                                     &v->tuned, v->plain.seconds);
-    if (!winner_keep(s, &r))
+    bool same = clconv_record_same_key(&r, old);
+    bool better = !same && winner_find(s, &r.problem, r.ops, &there) &&
+                  there.microseconds <= r.microseconds;
+    if (!better && !winner_keep(s, &r))
         return false;
-    if (!clconv_record_same_key(&r, old))
+    if (!same)
         clconv_tunedb_remove(s->records, old);
     return true;
 }
@@ -69,17 +74,23 @@ static void print_verdict(const char *name, const verdict *v)
     fflush(stdout);
 }
 
-/* Where not even the default plan runs, nothing is said of the record. */
+/* No memory, no worker: that says nothing of the record, and neither does what
+ * came out while the program was being stopped. */
+static bool stays(const char *name, const char *plan, const clconv_trial *t)
+{
+    message_error("%s: it stays as it is, since %s plan is %s here: %s", name,
+                  plan, clconv_outcome_word(t->outcome), t->why);
+    return false;
+}
+
 static bool conclude(station *s, const clconv_record *r, const char *name,
                      verdict *v)
 {
-    if (v->plain.outcome != CLCONV_TRIAL_OK) {
-        message_error("%s: it stays as it is, since the default plan is %s "
-                      "here: %s",
-                      name, clconv_outcome_word(v->plain.outcome), v->plain.why);
-        return false;
-    }
+    if (v->plain.outcome != CLCONV_TRIAL_OK)
+        return stays(name, "the default", &v->plain);
     examine(s, r, v);
+    if (v->tuned.outcome == CLCONV_TRIAL_FAILED || (*v->why && interrupt_seen()))
+        return stays(name, "its", &v->tuned);
     print_verdict(name, v);
     if (!*v->why)
         return renew(s, r, v);

@@ -4,9 +4,9 @@
 #include "winner.h"
 
 #include <stdio.h>
-#include <time.h>
 
 #include "message.h"
+#include "os.h"
 
 clconv_record winner_record(const station *s, const clconv_problem *problem,
                             unsigned ops, const char *plan,
@@ -20,12 +20,21 @@ clconv_record winner_record(const station *s, const clconv_problem *problem,
         .error = trial->error,
         .device = s->device,
     };
-    time_t now = time(NULL);
-    struct tm day;
     snprintf(r.plan, sizeof r.plan, "%s", plan);
-    if (gmtime_r(&now, &day))
-        strftime(r.date, sizeof r.date, "%Y-%m-%d", &day);
+    clconv_os_date(r.date);
     return r;
+}
+
+bool winner_find(station *s, const clconv_problem *problem, unsigned ops,
+                 clconv_record *out)
+{
+    clconv_match matches[CLCONV_MAX_MATCHES];
+    int count =
+        clconv_tunedb_find(s->records, problem, &s->device, ops, matches);
+    if (count == 0 || !clconv_match_is_exact(&matches[0]))
+        return false;
+    *out = *matches[0].record;
+    return true;
 }
 
 /* A record without its programs is right: they are compiled at first use. */

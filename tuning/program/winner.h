@@ -13,6 +13,11 @@ clconv_record winner_record(const station *s, const clconv_problem *problem,
                             unsigned ops, const char *plan,
                             const clconv_trial *trial, double default_seconds);
 
+/* The record that there is of this problem on this device and driver, the
+ * user's or a shipped one. */
+bool winner_find(station *s, const clconv_problem *problem, unsigned ops,
+                 clconv_record *out);
+
 /* Saves record and programs where the library finds them. False with a line
  * on stderr if the record could not be written. */
 bool winner_keep(station *s, const clconv_record *r);
