@@ -8,6 +8,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
+#include "amount.h"
 #include "expect_counts.h"
 #include "family.h"
 
@@ -21,21 +22,32 @@ static const char elements[] =
 
 typedef void check(const family *f, const char *problem);
 
-/* In both layouts. */
-static void pass(check *passes, const char *plan, const char *problem)
+enum { NCHW, NHWC, LAYOUTS };
+
+static void pass_in(int layout, check *passes, const char *plan,
+                    const char *problem)
 {
     const family f = {.plan = plan, .ops = CLCONV_OP_DW | CLCONV_OP_DX};
-    char nhwc[128];
-    snprintf(nhwc, sizeof nhwc, "%s_nhwc", problem);
-    passes(&f, problem);
-    passes(&f, nhwc);
+    char text[128];
+    snprintf(text, sizeof text, "%s%s", problem, layout == NHWC ? "_nhwc" : "");
+    passes(&f, text);
 }
 
+static void pass(check *passes, const char *plan, const char *problem)
+{
+    for (int layout = 0; layout < LAYOUTS; ++layout)
+        pass_in(layout, passes, plan, problem);
+}
+
+/* In the layouts by turns, in both in the slow set: each kind of filter and
+ * layout is a program of its own. */
 static void pass_all(check *passes, const char *plan,
                      const char *const *problems, size_t count)
 {
+    int layouts = amount(1, LAYOUTS);
     for (size_t i = 0; i < count; ++i)
-        pass(passes, plan, problems[i]);
+        for (int j = 0; j < layouts; ++j)
+            pass_in(((int)i + j) % LAYOUTS, passes, plan, problems[i]);
 }
 
 /* ---- Exact -------------------------------------------------------------- */
