@@ -145,9 +145,10 @@ Test(bwd_data_panel, values_do_not_change_what_is_computed)
         "bwd_data_panel:tile_p=12,span=8",
         "bwd_data_panel:tile_p=14,cast=separate,shape=baked",
         "bwd_data_panel:tile_p=16,panel=half,cast=separate",
-        "bwd_data_panel:tile_p=20",
+        "bwd_data_panel:tile_p=6",
         "bwd_data_panel:tile_p=24,span=2,panel=half,shape=baked",
         "bwd_data_panel:tile_p=28,span=2",
+        "bwd_data_panel:tile_p=4,cast=separate",
     };
     family_skip_unless_cpu();
     for (size_t i = 0; i < COUNT(plans); ++i) {
