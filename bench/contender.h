@@ -58,7 +58,9 @@ typedef struct contender {
     /* Relative error, in the Frobenius norm, of right results: against fp32
      * gradients of normal x and w, and of normal dy times 1e-3. */
     double bound;
-    bool by_request; /* a column only where --only or a mode names it */
+    bool half_tensors; /* the caller's X, W, dY and dX are fp16, the last two
+                        * times 2^CLCONV_SCALE_LOG2_DEFAULT */
+    bool by_request;   /* a column only where --only or a mode names it */
 
     /* On anything but OK there is no state, and why is a sentence. */
     contender_status (*open)(const contender_setup *setup, void **state,

@@ -11,6 +11,13 @@
 #include "message.h"
 #include "plan_string.h"
 
+/* What distinguishes the library's contenders. */
+typedef struct variety {
+    clconv_math math;
+    bool halves;  /* X, W, dY and dX are fp16, the last two scaled */
+    bool reports; /* every call counts into a report buffer */
+} variety;
+
 typedef struct state {
     host *host;
     contender_buffers buffers;
@@ -47,8 +54,16 @@ static void close_state(void *opened)
 
 /* ---- Opening ------------------------------------------------------------- */
 
-static clconv_status create_plan(const contender_setup *setup, clconv_math math,
-                                 state *s)
+/* As clconv.h has it: dY arrives scaled, and dX is to leave so. */
+static void use_halves(clconv_desc *desc)
+{
+    desc->x_type = desc->w_type = CLCONV_F16;
+    desc->dy_type = desc->dx_type = CLCONV_F16;
+    desc->dy_log2 = desc->dx_log2 = CLCONV_SCALE_LOG2_DEFAULT;
+}
+
+static clconv_status create_plan(const contender_setup *setup,
+                                 const variety *kind, state *s)
 {
     clconv_desc desc = *setup->desc;
     clconv_plan_options options;
@@ -57,10 +72,26 @@ static clconv_status create_plan(const contender_setup *setup, clconv_math math,
 
     if (status)
         return status;
-    desc.math = math;
+    desc.math = kind->math;
+    if (kind->halves)
+        use_halves(&desc);
     clconv_plan_options_init(&options);
     options.plan = setup->plan;
     return clconv_plan_create(s->context, &desc, setup->ops, &options, &s->plan);
+}
+
+static bool open_buffers(const contender_setup *setup, const variety *kind,
+                         state *s)
+{
+    static const contender_format plain = {true, 0};
+    static const contender_format scaled = {true, CLCONV_SCALE_LOG2_DEFAULT};
+    contender_format *formats = s->buffers.formats;
+
+    if (kind->halves) {
+        formats[CONTENDER_X] = formats[CONTENDER_W] = plain;
+        formats[CONTENDER_DY] = formats[CONTENDER_DX] = scaled;
+    }
+    return contender_buffers_open(setup, &s->buffers);
 }
 
 static bool open_workspace(state *s)
@@ -85,10 +116,10 @@ static bool open_report(state *s)
     return s->report != NULL;
 }
 
-static contender_status open_into(const contender_setup *setup, clconv_math math,
-                                  bool with_report, state *s, char why[256])
+static contender_status open_into(const contender_setup *setup,
+                                  const variety *kind, state *s, char why[256])
 {
-    clconv_status status = create_plan(setup, math, s);
+    clconv_status status = create_plan(setup, kind, s);
 
     if (status) {
         snprintf(why, 256, "%s", clconv_last_error());
@@ -96,8 +127,8 @@ static contender_status open_into(const contender_setup *setup, clconv_math math
                                             : CONTENDER_FAILED;
     }
     if (!plan_string(s->plan, s->plan_text, sizeof(s->plan_text)) ||
-        !contender_buffers_open(setup, &s->buffers) || !open_workspace(s) ||
-        (with_report && !open_report(s))) {
+        !open_buffers(setup, kind, s) || !open_workspace(s) ||
+        (kind->reports && !open_report(s))) {
         snprintf(why, 256, "its buffers cannot be made");
         return CONTENDER_FAILED;
     }
@@ -105,8 +136,8 @@ static contender_status open_into(const contender_setup *setup, clconv_math math
 }
 
 static contender_status open_state(const contender_setup *setup,
-                                   clconv_math math, bool with_report,
-                                   void **out, char why[256])
+                                   const variety *kind, void **out,
+                                   char why[256])
 {
     contender_status status;
     state *s = calloc(1, sizeof(*s));
@@ -116,7 +147,7 @@ static contender_status open_state(const contender_setup *setup,
         return CONTENDER_FAILED;
     }
     s->host = setup->host;
-    status = open_into(setup, math, with_report, s, why);
+    status = open_into(setup, kind, s, why);
     if (status == CONTENDER_OK)
         *out = s;
     else
@@ -127,19 +158,27 @@ static contender_status open_state(const contender_setup *setup,
 static contender_status open_mixed(const contender_setup *setup, void **out,
                                    char why[256])
 {
-    return open_state(setup, CLCONV_MIXED, false, out, why);
+    return open_state(setup, &(variety){.math = CLCONV_MIXED}, out, why);
+}
+
+static contender_status open_fp16(const contender_setup *setup, void **out,
+                                  char why[256])
+{
+    return open_state(setup, &(variety){.math = CLCONV_MIXED, .halves = true},
+                      out, why);
 }
 
 static contender_status open_report_on(const contender_setup *setup, void **out,
                                        char why[256])
 {
-    return open_state(setup, CLCONV_MIXED, true, out, why);
+    return open_state(setup, &(variety){.math = CLCONV_MIXED, .reports = true},
+                      out, why);
 }
 
 static contender_status open_fp32(const contender_setup *setup, void **out,
                                   char why[256])
 {
-    return open_state(setup, CLCONV_FP32, false, out, why);
+    return open_state(setup, &(variety){.math = CLCONV_FP32}, out, why);
 }
 
 /* ---- Running ------------------------------------------------------------- */
@@ -187,7 +226,8 @@ static const char *variant(const void *opened)
     return s->plan_text;
 }
 
-extern const contender contender_mixed, contender_fp32, contender_report;
+extern const contender contender_mixed, contender_fp16;
+extern const contender contender_fp32, contender_report;
 
 const contender contender_mixed = {
     .name = "mixed",
@@ -195,6 +235,22 @@ const contender contender_mixed = {
     .bound = 5e-3,
     .version = version,
     .open = open_mixed,
+    .enqueue = enqueue,
+    .wait = wait_all,
+    .read = read_results,
+    .close = close_state,
+    .variant = variant,
+};
+
+const contender contender_fp16 = {
+    .name = "fp16",
+    .summary = "mixed with the caller's X, W, dY and dX in fp16, dY and dX "
+               "times 2^10",
+    .half_tensors = true,
+    .by_request = true,
+    .bound = 5e-3,
+    .version = version,
+    .open = open_fp16,
     .enqueue = enqueue,
     .wait = wait_all,
     .read = read_results,

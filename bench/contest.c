@@ -200,18 +200,30 @@ static double gradients(unsigned ops)
     return (ops & CLCONV_OP_DW ? 1 : 0) + (ops & CLCONV_OP_DX ? 1 : 0);
 }
 
+/* Of the contender that moves the fewest. */
+static double least_bytes(const row *r, const columns *list)
+{
+    double least = r->entries[0].bytes;
+
+    for (int i = 1; i < list->count; ++i)
+        least = fmin(least, r->entries[i].bytes);
+    return least;
+}
+
 static row begin_row(const contest_rules *rules, const columns *list,
                      const case_row *problem, const shape *z)
 {
     row r = {.name = problem->name};
 
     clconv_desc_format(&problem->desc, r.problem, sizeof(r.problem));
-    r.work.flop = 1e9 * shape_gflop(z) * gradients(rules->ops);
-    r.work.bytes = data_bytes(z, rules->ops);
-    r.sets = contest_sets(r.work.bytes, (double)rules->cache_bytes,
-                          memory_bytes(rules->host), list->count);
-    for (int i = 0; i < list->count; ++i)
+    r.flop = 1e9 * shape_gflop(z) * gradients(rules->ops);
+    for (int i = 0; i < list->count; ++i) {
         r.entries[i].error = NAN;
+        r.entries[i].bytes =
+            data_bytes(z, rules->ops, list->items[i]->half_tensors);
+    }
+    r.sets = contest_sets(least_bytes(&r, list), (double)rules->cache_bytes,
+                          memory_bytes(rules->host), list->count);
     return r;
 }
 

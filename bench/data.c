@@ -118,16 +118,17 @@ float *data_as_nchw(const float *values, clconv_layout layout, size_t outer,
     return copy;
 }
 
-double data_bytes(const shape *z, unsigned ops)
+double data_bytes(const shape *z, unsigned ops, bool halves)
 {
     double x = (double)shape_x_count(z), w = (double)shape_w_count(z);
-    double elements = (double)shape_dy_count(z);
+    double narrow = (double)shape_dy_count(z), wide = 0;
 
     if (ops & CLCONV_OP_DW)
-        elements += x + w;
+        narrow += x, wide += w;
     if (ops & CLCONV_OP_DX)
-        elements += w + x;
+        narrow += w + x;
     if (ops & CLCONV_OP_DB)
-        elements += (double)z->k;
-    return elements * sizeof(float);
+        wide += (double)z->k;
+    return narrow * (halves ? sizeof(cl_half) : sizeof(float)) +
+           wide * sizeof(float);
 }

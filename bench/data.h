@@ -32,7 +32,7 @@ float *data_as_nchw(const float *values, clconv_layout layout, size_t outer,
                     size_t channels, size_t pixels);
 
 /* Bytes of the tensors that a call with these ops reads and writes, each
- * once. */
-double data_bytes(const shape *z, unsigned ops);
+ * once; with X, W, dY and dX in fp16 if they are halves. */
+double data_bytes(const shape *z, unsigned ops, bool halves);
 
 #endif

@@ -12,9 +12,19 @@
 #include "run.h"
 #include "startup.h"
 
+static int list(const case_list *problems)
+{
+    cases_print(stdout, problems);
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return EXIT_SUCCESS;
+    message_error("the list cannot be written to stdout");
+    return EXIT_FAILURE;
+}
+
 static int run(const bench_options *options, const char *self)
 {
     switch (options->mode) {
+    case MODE_LIST: return list(&options->problems);
     case MODE_STARTUP: return startup_run(options, self);
     case MODE_STARTUP_CHILD: return startup_child(options);
     default: return run_comparison(options);

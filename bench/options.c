@@ -46,11 +46,17 @@ static const char usage[] =
     "  --device TEXT       the device whose name contains TEXT\n"
     "  --seconds S         time for each contender and problem, default 2\n"
     "  --repeats N         calls of each at least, default 5\n"
+    "  --no-peaks          do not measure what the device can do at best, "
+    "which\n"
+    "                      takes some seconds: no shares of it\n"
     "\n"
     "Output, besides the table\n"
     "  --csv FILE          a row for each problem and contender\n"
     "  --json FILE         the same, with all else, as one object\n"
     "  --plot FILE.svg     the ratios as a picture (needs gnuplot)\n"
+    "\n"
+    "Instead of timing\n"
+    "  --list              prints the problems as a CSV file for --file\n"
     "\n"
     "Other measurements\n"
     "  --report-cost       what counting casts in a report buffer costs\n"
@@ -74,9 +80,11 @@ enum {
     OPT_DEVICE,
     OPT_SECONDS,
     OPT_REPEATS,
+    OPT_NO_PEAKS,
     OPT_CSV,
     OPT_JSON,
     OPT_PLOT,
+    OPT_LIST,
     OPT_REPORT_COST,
     OPT_STARTUP,
     OPT_STARTUP_CHILD,
@@ -97,9 +105,11 @@ static const struct option long_options[] = {
     {"device", required_argument, NULL, OPT_DEVICE},
     {"seconds", required_argument, NULL, OPT_SECONDS},
     {"repeats", required_argument, NULL, OPT_REPEATS},
+    {"no-peaks", no_argument, NULL, OPT_NO_PEAKS},
     {"csv", required_argument, NULL, OPT_CSV},
     {"json", required_argument, NULL, OPT_JSON},
     {"plot", required_argument, NULL, OPT_PLOT},
+    {"list", no_argument, NULL, OPT_LIST},
     {"report-cost", no_argument, NULL, OPT_REPORT_COST},
     {"startup", required_argument, NULL, OPT_STARTUP},
     /* How --startup starts its processes; for nobody else. */
@@ -155,8 +165,8 @@ static bool read_ops(unsigned *out)
 static bool set_mode(bench_mode mode, bench_options *o)
 {
     if (o->mode != MODE_COMPARE) {
-        message_error("--startup and --report-cost are runs of their own: give "
-                      "one of them, once");
+        message_error("--list, --report-cost and --startup are runs of their "
+                      "own: give one of them, once");
         return false;
     }
     o->mode = mode;
@@ -183,9 +193,11 @@ static bool apply_option(int code, bench_options *o, late_options *late)
         return args_real("--seconds", optarg, 0, SECONDS_MAX, &o->seconds);
     case OPT_REPEATS:
         return args_integer("--repeats", optarg, 1, REPEATS_MAX, &o->repeats);
+    case OPT_NO_PEAKS: o->no_peaks = true; return true;
     case OPT_CSV: o->csv = optarg; return true;
     case OPT_JSON: o->json = optarg; return true;
     case OPT_PLOT: o->plot = optarg; return true;
+    case OPT_LIST: return set_mode(MODE_LIST, o);
     case OPT_REPORT_COST: return set_mode(MODE_REPORT_COST, o);
     case OPT_STARTUP:
         return set_mode(MODE_STARTUP, o) &&

@@ -11,6 +11,7 @@
 
 typedef enum bench_mode {
     MODE_COMPARE,
+    MODE_LIST,         /* the problems, as a file that --file reads */
     MODE_REPORT_COST,  /* "mixed" with and without the report buffer */
     MODE_STARTUP,      /* how long a first result takes */
     MODE_STARTUP_CHILD /* one process of MODE_STARTUP */
@@ -26,6 +27,7 @@ typedef struct bench_options {
     int64_t repeats;    /* calls at least; processes of MODE_STARTUP */
     const char *device; /* NULL: choose */
     const char *plan;   /* NULL: the library's choice */
+    bool no_peaks;      /* the device's peaks stay unknown */
     const char *csv, *json, *plot; /* paths; NULL: none */
     const char *startup_kind;      /* what MODE_STARTUP_CHILD starts */
 } bench_options;

@@ -56,8 +56,8 @@ static void print_line(FILE *to, const bench_result *b, const row *r, int column
     print_times(to, e);
     fprintf(to, "%d,", r->sets);
     print_number(to, e->error);
-    print_number(to, r->work.flop);
-    print_number(to, r->work.bytes);
+    print_number(to, r->flop);
+    print_number(to, e->bytes);
     print_number(to, result_gflops(r, column));
     print_number(to, result_roofline(b, r, column));
     print_number(to, result_ratio(b, r, column));

@@ -121,6 +121,7 @@ static void print_entry(FILE *to, const bench_result *b, const row *r,
     print_number_member(to, "upper_quartile", 1e6 * s.upper, ", ");
     print_number_member(to, "samples", (double)e->samples, ", ");
     print_number_member(to, "burst", e->burst, ", ");
+    print_number_member(to, "bytes", e->bytes, ", ");
     print_number_member(to, "error", e->error, ", ");
     print_number_member(to, "gflop_per_second", result_gflops(r, column), ", ");
     print_number_member(to, "roofline_share", result_roofline(b, r, column),
@@ -133,8 +134,7 @@ static void print_row(FILE *to, const bench_result *b, const row *r)
     fputs("    {", to);
     print_text_member(to, "name", r->name);
     print_text_member(to, "problem", r->problem);
-    print_number_member(to, "flop", r->work.flop, ", ");
-    print_number_member(to, "bytes", r->work.bytes, ", ");
+    print_number_member(to, "flop", r->flop, ", ");
     print_number_member(to, "sets", r->sets, ",\n     ");
     fputs("\"times\": [\n", to);
     for (int i = 0; i < b->columns.count; ++i) {

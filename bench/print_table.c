@@ -39,7 +39,8 @@ static bool has_roof(const bench_result *b, int column)
 {
     const char *name = b->columns.items[column]->name;
 
-    return strcmp(name, "mixed") == 0 || strcmp(name, "fp32") == 0;
+    return strcmp(name, "mixed") == 0 || strcmp(name, "fp16") == 0 ||
+           strcmp(name, "fp32") == 0;
 }
 
 static int group_width(const bench_result *b, int column)
@@ -59,6 +60,10 @@ static void print_group_units(FILE *to, const bench_result *b, int column)
 
 static void print_peaks(FILE *to, const run_facts *f)
 {
+    if (isnan(f->peaks.copy_bytes)) {
+        fputs("peaks   not measured\n", to);
+        return;
+    }
     fprintf(to, "peaks   fp32 FMA %.0f GFLOP/s", 1e-9 * f->peaks.fma_flops);
     if (f->peaks.matrix_flops > 0)
         fprintf(to, ", fp16 matrix unit %.0f GFLOP/s",
@@ -138,7 +143,7 @@ static const char *name_end(const char *name)
 void print_table_row(FILE *to, const bench_result *b, const row *r)
 {
     fprintf(to, "%-*s%*s", b->name_width, name_end(r->name), W_GFLOP,
-            number("%.3f", 1e-9 * r->work.flop).text);
+            number("%.3f", 1e-9 * r->flop).text);
     for (int i = 0; i < b->columns.count; ++i)
         print_group(to, b, r, i);
     fputc('\n', to);

@@ -16,7 +16,7 @@
 
 /* Per second. A multiply-add is two operations. */
 typedef struct probe_result {
-    double fma_flops;    /* fp32 */
+    double fma_flops;    /* fp32; NaN, as the others: not measured */
     double matrix_flops; /* fp16 operands, fp32 sums, by NVIDIA's mma.sync; 0:
                           * the device has none */
     double copy_bytes;   /* read and written by a copy past the caches */

@@ -25,16 +25,16 @@ static double seconds(const row *r, int column)
 
 double result_gflops(const row *r, int column)
 {
-    return 1e-9 * r->work.flop / seconds(r, column);
+    return 1e-9 * r->flop / seconds(r, column);
 }
 
 double result_roofline(const bench_result *b, const row *r, int column)
 {
     const probe_result *peaks = &b->facts.peaks;
+    work w = {.flop = r->flop, .bytes = r->entries[column].bytes};
     double peak = roofline_peak(peaks, b->columns.items[column]->name);
 
-    return roofline_floor(&r->work, peak, peaks->copy_bytes) /
-           seconds(r, column);
+    return roofline_floor(&w, peak, peaks->copy_bytes) / seconds(r, column);
 }
 
 double result_ratio(const bench_result *b, const row *r, int column)

@@ -33,6 +33,7 @@ typedef struct entry {
     entry_status status;
     char why[256];      /* unless timed */
     char variant[1024]; /* or plan; "": has none */
+    double bytes;       /* of the tensors that a call moves, each once */
     double error;       /* relative; NaN: not known */
     spread seconds;     /* of one call, if timed */
     size_t samples;
@@ -42,7 +43,7 @@ typedef struct entry {
 typedef struct row {
     const char *name; /* the case's */
     char problem[128];
-    work work;
+    double flop;
     int sets;
     entry entries[COLUMNS_MAX]; /* one a column */
 } row;

@@ -17,7 +17,7 @@ static bool is_one_of(const char *name, const char *const *names)
 
 double roofline_peak(const probe_result *peaks, const char *name)
 {
-    static const char *const mixed[] = {"mixed", "report", NULL};
+    static const char *const mixed[] = {"mixed", "fp16", "report", NULL};
     static const char *const fp32[] = {"fp32", "clblast", "onednn", NULL};
 
     if (is_one_of(name, mixed) && peaks->matrix_flops > 0)

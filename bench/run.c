@@ -3,6 +3,7 @@
  */
 #include "run.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -25,7 +26,14 @@ static void get_text(cl_device_id device, cl_device_info what, char *text,
     text[size - 1] = '\0';
 }
 
-static bool collect_facts(const host *h, run_facts *out)
+static bool collect_peaks(const host *h, const bench_options *o,
+                          probe_result *out)
+{
+    *out = (probe_result){NAN, NAN, NAN};
+    return o->no_peaks || probe_run(h, out);
+}
+
+static bool collect_facts(const host *h, const bench_options *o, run_facts *out)
 {
     run_facts f = {.is_cpu = h->is_cpu,
                    .pocl_affinity = getenv("POCL_AFFINITY"),
@@ -39,7 +47,7 @@ static bool collect_facts(const host *h, run_facts *out)
                         sizeof(f.compute_units), &f.compute_units, NULL))
         f.compute_units = 0;
     strftime(f.date, sizeof(f.date), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
-    if (!probe_run(h, &f.peaks))
+    if (!collect_peaks(h, o, &f.peaks))
         return false;
     *out = f;
     return true;
@@ -142,7 +150,7 @@ static bool run_on(const bench_options *o, host *h, bench_result *b)
                                        .in_bursts = !h->is_cpu}};
     bool complete, written;
 
-    if (!collect_facts(h, &b->facts))
+    if (!collect_facts(h, o, &b->facts))
         return false;
     rules.cache_bytes = b->facts.cache_bytes;
     print_table_head(stdout, b);

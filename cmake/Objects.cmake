@@ -13,6 +13,7 @@ set(clconv_layer_dirs
     ${PROJECT_SOURCE_DIR}/kernelgen/generic
     ${PROJECT_SOURCE_DIR}/kernelgen/panel
     ${PROJECT_SOURCE_DIR}/kernelgen/tile
+    ${PROJECT_SOURCE_DIR}/kernelgen/wgmma
     ${PROJECT_SOURCE_DIR}/tuning
 )
 

@@ -16,12 +16,15 @@
  *         pixels; a work-item takes vectors i, i + lws, ... of every row
  *     bias: one work-item a channel sums the partial sums of planes or pixels
  *
+ * Tensors that are packed go through cast_pack.c instead, with all of the above.
+ *
  * Partial sums of dbias (scratch, fp32): planes[unit], pixels[group][k]. No
  * chain of additions is longer than about a thousand, so that the error of a
  * dbias over 10^6 elements stays near fp32's own.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "cast_pack.h"
 #include "counts.h"
 #include "entry.h"
 #include "integers.h"
@@ -70,11 +73,30 @@ static void defaults(const clconv_problem *p, const clconv_device *d,
         values[CHUNK] = 1024;
 }
 
+/* Work-items of a group that packs, at most: on an H200 more of them, with
+ * less to do for each, took a fifth longer. */
+#define PACK_LWS 64
+
+static clconv_cast_pack pack_of(const clconv_task *t)
+{
+    return (clconv_cast_pack){
+        .vec = t->values[VEC],
+        .lws = (int)clconv_min(t->values[LWS], PACK_LWS),
+    };
+}
+
+static size_t local_memory(const clconv_task *t)
+{
+    clconv_cast_pack pack = pack_of(t);
+    if (clconv_cast_packs_any(t))
+        return clconv_cast_pack_local(t, &pack);
+    return t->values[LWS] > 1 ? (size_t)t->values[LWS] * sizeof(float) : 0;
+}
+
 static bool legal(const clconv_task *t)
 {
-    size_t lws = (size_t)t->values[LWS];
-    return lws <= t->device->max_work_group &&
-           (lws == 1 || lws * sizeof(float) <= t->device->local_memory);
+    return (size_t)t->values[LWS] <= t->device->max_work_group &&
+           local_memory(t) <= t->device->local_memory;
 }
 
 static unsigned wants_copies(const clconv_task *t)
@@ -100,12 +122,23 @@ static part part_of(const clconv_task *t, clconv_tensor tensor)
     };
 }
 
+/* The tensors (bits) that the passes of this file read: what is not packed. */
+static unsigned flat_reads(const clconv_task *t)
+{
+    unsigned bits = t->reads;
+    for (clconv_tensor tensor = CLCONV_DY; tensor <= CLCONV_W; ++tensor)
+        if (clconv_cast_packs(t, tensor))
+            bits &= ~CLCONV_BIT(tensor);
+    return bits;
+}
+
 /* W goes through the entry point of X where only names would differ. */
 static bool is_like_x(const clconv_task *t, part w)
 {
     const clconv_type *type = t->problem->type;
-    return w.tensor == CLCONV_W && type[CLCONV_W] == type[CLCONV_X] &&
-           (!(t->reads & CLCONV_BIT(CLCONV_X)) ||
+    return w.tensor == CLCONV_W && !clconv_cast_packs(t, CLCONV_X) &&
+           type[CLCONV_W] == type[CLCONV_X] &&
+           (!(flat_reads(t) & CLCONV_BIT(CLCONV_X)) ||
             w.copies == part_of(t, CLCONV_X).copies);
 }
 
@@ -145,8 +178,11 @@ static int64_t partial_sums(const clconv_task *t, int64_t batch, int64_t *groups
 static size_t scratch(const clconv_task *t)
 {
     int64_t groups;
+    clconv_cast_pack pack = pack_of(t);
     if (!t->bias)
         return 0;
+    if (clconv_cast_pack_sums(t))
+        return clconv_cast_pack_scratch(t, &pack);
     return (size_t)partial_sums(t, t->problem->n, &groups) * sizeof(float);
 }
 
@@ -224,14 +260,37 @@ static clconv_pass bias_pass(const clconv_task *t)
     return pass;
 }
 
+static clconv_pass pack_pass(const clconv_task *t, int64_t batch)
+{
+    clconv_cast_pack pack = pack_of(t);
+    clconv_pass pass = clconv_cast_pack_pass(t, &pack, batch);
+    for (clconv_tensor tensor = CLCONV_DY; tensor <= CLCONV_W; ++tensor) {
+        part a = {.tensor = tensor, .copies = true};
+        if (clconv_cast_packs(t, tensor))
+            pass.serves |= serves(a);
+    }
+    if (clconv_cast_pack_sums(t))
+        pass.serves |= CLCONV_OP_DB;
+    return pass;
+}
+
+static clconv_pass last_sum_pass(const clconv_task *t, int64_t batch)
+{
+    clconv_cast_pack pack = pack_of(t);
+    return clconv_cast_pack_sums(t) ? clconv_cast_pack_bias_pass(t, &pack, batch)
+                                    : bias_pass(t);
+}
+
 static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
 {
     int count = 0;
+    if (clconv_cast_packs_any(t))
+        out[count++] = pack_pass(t, batch);
     for (clconv_tensor tensor = CLCONV_DY; tensor <= CLCONV_W; ++tensor)
-        if (t->reads & CLCONV_BIT(tensor))
+        if (flat_reads(t) & CLCONV_BIT(tensor))
             out[count++] = read_pass(t, part_of(t, tensor), batch);
     if (t->bias)
-        out[count++] = bias_pass(t);
+        out[count++] = last_sum_pass(t, batch);
     return count;
 }
 
@@ -273,20 +332,23 @@ static void emit_counting(clconv_emit *e, const clconv_task *t, part a)
         emit_read_and_see(e, t, a.tensor, vec);
 }
 
-/* Casts one vector and returns it as it was. */
+static void emit_copy(clconv_emit *e, int width)
+{
+    clconv_emit_line(e, "$float after = round_$tensor$vn(before);");
+    clconv_emit_line(e, width > 1 ? "vstore_half$vn(after, 0, out + i);"
+                                  : "vstore_half(after, i, out);");
+}
+
+/* Casts one vector, if there is a copy to write, and returns it as it was. */
 static void emit_cast(clconv_emit *e, const clconv_task *t, part a, int width)
 {
-    bool casts = clconv_problem_casts(t->problem, a.tensor);
-    if (casts)
+    if (a.copies)
         clconv_operand_emit_round(e, t->problem, a.tensor, width);
     clconv_operand_set_width(e, width);
     clconv_emit_open(e, "static $float cast_$tensor$vn($parameters, long i)");
     clconv_emit_line(e, "$float before = read_$tensor$vn(in, i);");
-    clconv_emit_line(e, casts ? "$float after = round_$tensor$vn(before);"
-                              : "$float after = before;");
     if (a.copies)
-        clconv_emit_line(e, width > 1 ? "vstore_half$vn(after, 0, out + i);"
-                                      : "vstore_half(after, i, out);");
+        emit_copy(e, width);
     clconv_emit_line(e, "return before;");
     clconv_emit_close(e);
     clconv_emit_blank(e);
@@ -376,14 +438,17 @@ static void emit_turns(clconv_emit *e, int width)
     clconv_emit_line(e, "    fold$vn(tally, &seen$vn);");
 }
 
-static void emit_all_turns(clconv_emit *e, int vec)
+static void emit_all_turns(clconv_emit *e, const clconv_task *t)
 {
-    clconv_emit_line(e, "long i = begin + get_local_id(0) * $vec;");
-    emit_turns(e, vec);
-    if (vec == 1)
+    bool alone = t->values[LWS] == 1;
+    clconv_emit_line(e, alone ? "long i = begin;"
+                              : "long i = begin + get_local_id(0) * $vec;");
+    emit_turns(e, t->values[VEC]);
+    if (t->values[VEC] == 1)
         return;
-    clconv_emit_line(e, "i = begin + (end - begin) / $vec * $vec + "
-                        "get_local_id(0);");
+    clconv_emit_line(e, alone ? "i = begin + (end - begin) / $vec * $vec;"
+                              : "i = begin + (end - begin) / $vec * $vec + "
+                                "get_local_id(0);");
     emit_turns(e, 1);
 }
 
@@ -392,13 +457,14 @@ static void emit_all_turns(clconv_emit *e, int vec)
 static void emit_range(clconv_emit *e, const clconv_task *t, part a)
 {
     int vec = t->values[VEC];
+    clconv_entry_emit_apart(e, t, t->values[LWS]);
     clconv_emit_line(e, "static float cast_${tensor}_range($parameters,");
     clconv_emit_open(e, "    long begin, long end, int counting, "
                         "counts_t *tally)");
     if (counts_runs(t, a))
         emit_runs(e);
     else
-        emit_all_turns(e, vec);
+        emit_all_turns(e, t);
     clconv_operand_set_width(e, vec);
     clconv_emit_line(e,
                      vec > 1 ? "return fsum$vn(sum$vn) + sum;" : "return sum;");
@@ -471,9 +537,10 @@ static void emit_planes(clconv_emit *e, const clconv_task *t, part a)
 
 /* Casts a column of the rows of some pixels, width channels wide from k, and
  * sums it; the sums of 256 pixels each are added to the total. */
-static void emit_column(clconv_emit *e, int width)
+static void emit_column(clconv_emit *e, const clconv_task *t, int width)
 {
     clconv_operand_set_width(e, width);
+    clconv_entry_emit_apart(e, t, t->values[LWS]);
     clconv_emit_line(e, "static $float cast_column$vn($parameters,");
     clconv_emit_open(e, "    long i, int rows, int channels, int counting, "
                         "counts_t *tally)");
@@ -518,9 +585,9 @@ static void emit_pixels(clconv_emit *e, const clconv_task *t, part a)
     int vec = t->values[VEC];
     clconv_pass pass = read_pass(t, a, t->problem->n);
     clconv_emit_set(e, "min_pixels", MIN_PIXELS);
-    emit_column(e, 1);
+    emit_column(e, t, 1);
     if (vec > 1)
-        emit_column(e, vec);
+        emit_column(e, t, vec);
     clconv_entry_open(e, t, &pass, NULL);
     emit_begin(e);
     clconv_emit_line(e, "long pixels = (long)sizes.n * sizes.p * sizes.q;");
@@ -560,16 +627,13 @@ static void emit_partials(clconv_emit *e, const clconv_task *t)
     }
 }
 
-/* Sums of 64 partial sums each are added to the total. */
-static void emit_bias(clconv_emit *e, const clconv_task *t)
+/* The sum of channel k: sums of 64 partial sums each are added to the total. */
+static void emit_bias_sum(clconv_emit *e, const clconv_task *t, int local)
 {
-    clconv_pass pass = bias_pass(t);
-    clconv_output_emit_store(e, t->problem, CLCONV_DB, 1);
-    clconv_entry_open(e, t, &pass, NULL);
-    clconv_emit_line(e, "int k = (int)get_global_id(0);");
-    clconv_emit_line(e, "if (k >= sizes.k)");
-    clconv_emit_line(e, "    return;");
-    clconv_output_emit_tally(e, t->problem, CLCONV_DB);
+    clconv_entry_emit_apart(e, t, local);
+    clconv_emit_line(e, "static float bias(__global const float *scratch, "
+                        "sizes_t sizes,");
+    clconv_emit_open(e, "    int k)");
     emit_partials(e, t);
     clconv_emit_line(e, "float total = 0.0f;");
     clconv_emit_open(e, "for (long i = 0; i < count;)");
@@ -579,7 +643,23 @@ static void emit_bias(clconv_emit *e, const clconv_task *t)
     clconv_emit_line(e, "    sum += scratch[$partial];");
     clconv_emit_line(e, "total += sum;");
     clconv_emit_close(e);
-    clconv_emit_line(e, "store_db(db, k, total, beta$tally);");
+    clconv_emit_line(e, "return total;");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+static void emit_bias(clconv_emit *e, const clconv_task *t)
+{
+    clconv_pass pass = bias_pass(t);
+    emit_bias_sum(e, t, (int)pass.local);
+    clconv_output_emit_store(e, t->problem, CLCONV_DB, 1);
+    clconv_entry_open(e, t, &pass, NULL);
+    clconv_emit_line(e, "int k = (int)get_global_id(0);");
+    clconv_emit_line(e, "if (k >= sizes.k)");
+    clconv_emit_line(e, "    return;");
+    clconv_output_emit_tally(e, t->problem, CLCONV_DB);
+    clconv_emit_line(e, "store_db(db, k, bias(scratch, sizes, k), "
+                        "beta$tally);");
     clconv_output_emit_flush(e, t->problem, CLCONV_DB);
     clconv_emit_close(e);
 }
@@ -606,7 +686,7 @@ static void emit_seen_types(clconv_emit *e, const clconv_task *t)
 {
     int vec = t->values[VEC];
     bool by_pixel = sums_pixels(t, part_of(t, CLCONV_DY));
-    if (by_pixel || !takes_runs(t))
+    if (by_pixel || clconv_cast_packs_any(t) || !takes_runs(t))
         clconv_counts_emit_seen(e, 1);
     if (vec > 1)
         clconv_counts_emit_seen(e, vec);
@@ -614,9 +694,13 @@ static void emit_seen_types(clconv_emit *e, const clconv_task *t)
 
 static void emit(clconv_emit *e, const clconv_task *t)
 {
-    unsigned rest = t->reads;
+    unsigned rest = flat_reads(t);
+    clconv_cast_pack pack = pack_of(t);
+    bool sums = t->bias && !clconv_cast_pack_sums(t);
     emit_seen_types(e, t);
-    if (t->bias)
+    if (clconv_cast_packs_any(t))
+        clconv_cast_pack_emit(e, t, &pack);
+    if (sums)
         clconv_sizes_emit(e);
     part w = part_of(t, CLCONV_W);
     if ((rest & CLCONV_BIT(CLCONV_W)) && is_like_x(t, w)) {
@@ -626,7 +710,7 @@ static void emit(clconv_emit *e, const clconv_task *t)
     for (clconv_tensor tensor = CLCONV_DY; tensor <= CLCONV_W; ++tensor)
         if (rest & CLCONV_BIT(tensor))
             emit_part(e, t, part_of(t, tensor));
-    if (t->bias)
+    if (sums)
         emit_bias(e, t);
 }
 

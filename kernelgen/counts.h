@@ -41,6 +41,16 @@ void clconv_counts_emit_see(clconv_emit *e, const clconv_problem *p,
                             clconv_tensor tensor, int width);
 
 /*
+ * void counts_flush_group(__global uint *counts, counts_t *tally,
+ *                         __local uint *sums)
+ * is counts_flush() for a whole work-group, all of which must call: one
+ * addition a group to each count. sums holds CLCONV_COUNTS_CLASSES zeros, set
+ * before a barrier. No barrier depends on counts: PoCL 3.1 miscompiles that.
+ */
+#define CLCONV_COUNTS_CLASSES 6
+void clconv_counts_emit_flush_group(clconv_emit *e);
+
+/*
  * Runs of neighbours, several vectors at a time, which is cheaper:
  *
  *     clconv_counts_emit_seen(e, CLCONV_COUNTS_RUN);  as above

@@ -17,8 +17,8 @@ void clconv_entry_arg(clconv_pass *pass, clconv_arg_kind kind,
 static bool is_pointer(clconv_arg_kind kind)
 {
     return kind == CLCONV_ARG_TENSOR || kind == CLCONV_ARG_COPY ||
-           kind == CLCONV_ARG_OPERAND || kind == CLCONV_ARG_SCRATCH ||
-           kind == CLCONV_ARG_COUNTS;
+           kind == CLCONV_ARG_PACKED || kind == CLCONV_ARG_OPERAND ||
+           kind == CLCONV_ARG_SCRATCH || kind == CLCONV_ARG_COUNTS;
 }
 
 /* $name of an argument. */
@@ -31,6 +31,8 @@ static void set_name(clconv_emit *e, const clconv_arg *arg)
         snprintf(name, sizeof name, "scratch");
     if (arg->kind == CLCONV_ARG_COPY)
         snprintf(name, sizeof name, "%s_copy", tensor);
+    if (arg->kind == CLCONV_ARG_PACKED)
+        snprintf(name, sizeof name, "%s_packed", tensor);
     if (arg->kind == CLCONV_ARG_COUNTS)
         snprintf(name, sizeof name, "%s_counts", tensor);
     clconv_emit_set_text(e, "name", name);
@@ -43,7 +45,7 @@ static void set_type(clconv_emit *e, const clconv_task *t, const clconv_arg *arg
     if (arg->kind == CLCONV_ARG_OPERAND)
         half_type = clconv_operand_is_half(t, arg->tensor);
     const char *type = half_type ? "half" : "float";
-    if (arg->kind == CLCONV_ARG_COPY)
+    if (arg->kind == CLCONV_ARG_COPY || arg->kind == CLCONV_ARG_PACKED)
         type = "half";
     if (arg->kind == CLCONV_ARG_SCRATCH)
         type = "float";
@@ -66,6 +68,7 @@ static const char *declaration(const clconv_task *t, clconv_arg_kind kind)
         return t->baked ? "    int batch$tail" : "    sizes_t sizes$tail";
     case CLCONV_ARG_SHAPE: return "    shape_t shape$tail";
     case CLCONV_ARG_CALL: return "    call_t call$tail";
+    case CLCONV_ARG_MAP: return "    map_t ${name}_map$tail";
     default: return "    __global $const$type *$name, long ${name}_offset$tail";
     }
 }
@@ -73,10 +76,9 @@ static const char *declaration(const clconv_task *t, clconv_arg_kind kind)
 static void emit_arg(clconv_emit *e, const clconv_task *t,
                      const clconv_arg *arg, bool last)
 {
-    if (is_pointer(arg->kind)) {
-        set_name(e, arg);
+    set_name(e, arg);
+    if (is_pointer(arg->kind))
         set_type(e, t, arg);
-    }
     clconv_emit_set_text(e, "tail", last ? ")" : ",");
     if (last)
         clconv_emit_open(e, declaration(t, arg->kind));
@@ -111,4 +113,10 @@ void clconv_entry_open(clconv_emit *e, const clconv_task *t,
     for (int i = 0; i < pass->arg_count; ++i)
         if (pass->args[i].kind == CLCONV_ARG_SIZES && t->baked)
             clconv_sizes_emit_baked(e, t->problem);
+}
+
+void clconv_entry_emit_apart(clconv_emit *e, const clconv_task *t, int local)
+{
+    if (t->device->is_cpu && local == 1)
+        clconv_emit_line(e, "__attribute__((noinline))");
 }

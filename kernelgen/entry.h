@@ -7,7 +7,7 @@
  *     clconv_emit_close(e);
  *
  * Names of the arguments: a tensor's own ("dy", "dx"), a copy beside its
- * tensor "dy_copy", "scratch", "dx_counts", "beta", "batch", "elements",
+ * tensor "dy_copy" or "dy_packed", "scratch", "dx_counts", "beta", "batch", "elements",
  * "sizes", "shape", "call". The first lines of the body have already added the offsets to the
  * pointers. Inputs are const.
  *
@@ -27,5 +27,14 @@ void clconv_entry_open(clconv_emit *e, const clconv_task *t,
  * none. */
 void clconv_entry_arg(clconv_pass *pass, clconv_arg_kind kind,
                       clconv_tensor tensor);
+
+/*
+ * The line before a function in which an entry point does all its work, in
+ * work-groups of local work-items. PoCL makes three functions of an entry point
+ * and inlines into each what may be: on a CPU the work stands apart, so that it
+ * is compiled once. Not with several work-items, whose loop PoCL vectorizes, so
+ * the function asks for no id: it is given what it needs.
+ */
+void clconv_entry_emit_apart(clconv_emit *e, const clconv_task *t, int local);
 
 #endif

@@ -21,7 +21,7 @@ static const char usage[] =
     "  --device PRESET   cpu (default; AVX-512), cpu_avx2, gpu, sm_80 or "
     "sm_90\n"
     "  --emulate UNIT    as if the device had this matrix unit, its products\n"
-    "                    in plain OpenCL C: mma_m16n8k16\n"
+    "                    in plain OpenCL C: mma_m16n8k16 or wgmma\n"
     "  --only KERNEL     this kernel's source alone\n"
     "  --list            the kernels and their parameters\n"
     "  --help\n";
@@ -84,8 +84,8 @@ static int parse_options(int argc, char **argv, gen_options *out)
         case EMULATE:
             emulate = clconv_unit_find(optarg);
             if (emulate == CLCONV_UNITS || emulate == CLCONV_UNIT_NONE)
-                return fail_usage("--emulate must be mma_m16n8k16, not ",
-                                  optarg);
+                return fail_usage(
+                    "--emulate must be mma_m16n8k16 or wgmma, not ", optarg);
             break;
         case ONLY:
             if (!clconv_kernel_find(optarg, strlen(optarg)))
@@ -97,10 +97,8 @@ static int parse_options(int argc, char **argv, gen_options *out)
         default: return 2;
         }
     }
-    if (emulate != CLCONV_UNIT_NONE) {
-        out->device.unit = emulate;
-        out->device.unit_emulated = true;
-    }
+    if (emulate != CLCONV_UNIT_NONE)
+        clconv_device_emulate(&out->device, emulate);
     if (optind >= argc)
         return fail_usage("PROBLEM is missing", "");
     if (argc - optind > 2)

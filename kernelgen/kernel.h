@@ -13,6 +13,7 @@
 #include "emit.h"
 #include "param.h"
 #include "problem.h"
+#include "tensor_map.h"
 
 /* What a kernel is for. A cast reads each element of some operands once. */
 typedef enum clconv_role {
@@ -21,13 +22,17 @@ typedef enum clconv_role {
     CLCONV_ROLE_BWD_WEIGHT /* computes dW */
 } clconv_role;
 
+/* Beside CLCONV_BIT(operand), in the bits of copies: its packed copy. */
+#define CLCONV_PACKED(tensor) (CLCONV_BIT(tensor) << 3)
+
 /*
  * One use of a kernel: what all its callbacks are given.
  *
  * copies: the operands (bits of DY, X, W) that are read as dense fp16 copies
- * which a cast wrote before, in the tensor's own layout; for a cast, those of
- * which it writes the copy. An operand without the bit is read as the caller
- * gave it.
+ * which a cast wrote before, in the tensor's own layout (CLCONV_BIT) or packed
+ * (CLCONV_PACKED, see pack.h), never both; for a cast, those of which it writes
+ * the copy, perhaps in both forms. An operand without a bit is read as the
+ * caller gave it.
  *
  * counts: the operands (bits) that bwd_data or bwd_weight counts for the report
  * as it reads them, of those that its callback offers; for a cast, those that
@@ -49,7 +54,9 @@ typedef enum clconv_arg_kind {
     /* "__global T *name, long name_offset" in elements of T: */
     CLCONV_ARG_TENSOR,  /* the caller's tensor */
     CLCONV_ARG_COPY,    /* the fp16 copy of an operand; T is half */
-    CLCONV_ARG_OPERAND, /* COPY if the task's copies has it, else TENSOR */
+    CLCONV_ARG_PACKED,  /* the same, packed */
+    CLCONV_ARG_OPERAND, /* PACKED or COPY if the task's copies has it, else
+                           TENSOR */
     CLCONV_ARG_SCRATCH, /* this task's workspace; T is float (4 bytes) */
     /* "__global uint *name, long name_offset" in uints, the pointer NULL if
      * there is no report: clconv_counts of a tensor, each count two uints,
@@ -60,7 +67,9 @@ typedef enum clconv_arg_kind {
     CLCONV_ARG_ELEMENTS, /* "long": elements of a tensor in this call */
     CLCONV_ARG_SIZES,    /* "sizes_t", see sizes.h; "int batch" if baked */
     CLCONV_ARG_SHAPE,    /* "shape_t", the pass's shape, see kernel_shape.h */
-    CLCONV_ARG_CALL      /* "call_t", what of the shape is no constant */
+    CLCONV_ARG_CALL,     /* "call_t", what of the shape is no constant */
+    CLCONV_ARG_MAP       /* "map_t <tensor>_map", see tensor_map.h; that of the
+                            pass for that operand */
 } clconv_arg_kind;
 
 typedef struct clconv_arg {
@@ -71,6 +80,7 @@ typedef struct clconv_arg {
 #define CLCONV_MAX_ARGS 16
 #define CLCONV_MAX_PASSES 6
 #define CLCONV_MAX_SHAPE 48
+#define CLCONV_OPERANDS 3
 
 /* One launch. Everything is one-dimensional: some devices know no more. */
 typedef struct clconv_pass {
@@ -84,6 +94,8 @@ typedef struct clconv_pass {
     unsigned unless; /* ... but not if one of these clconv_op is wanted */
     int64_t shape[CLCONV_MAX_SHAPE]; /* of CLCONV_ARG_SHAPE or _CALL */
     int shape_count;
+    /* Of CLCONV_ARG_MAP, by operand (DY, X, W). */
+    clconv_tensor_map map[CLCONV_OPERANDS];
 } clconv_pass;
 
 typedef struct clconv_kernel {
@@ -114,7 +126,8 @@ typedef struct clconv_kernel {
     double (*cost)(const clconv_task *t);
 
     /* The operands (bits) that these values want as fp16 copies; the planner
-     * grants the ones that the problem casts at all. */
+     * grants the plain ones that the problem casts at all, and packed ones of
+     * any operand under mixed math. */
     unsigned (*wants_copies)(const clconv_task *t);
 
     /* The operands (bits) of which its passes read each element once, whenever

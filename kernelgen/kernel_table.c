@@ -9,6 +9,8 @@
 #include "kernel.h"
 
 extern const clconv_kernel clconv_cast;
+extern const clconv_kernel clconv_bwd_data_halo;
+extern const clconv_kernel clconv_bwd_data_wgmma;
 extern const clconv_kernel clconv_bwd_data_mma;
 extern const clconv_kernel clconv_bwd_data_depthwise;
 extern const clconv_kernel clconv_bwd_data_depthwise_gpu;
@@ -16,6 +18,7 @@ extern const clconv_kernel clconv_bwd_data_tile;
 extern const clconv_kernel clconv_bwd_data_panel;
 extern const clconv_kernel clconv_bwd_data_local;
 extern const clconv_kernel clconv_bwd_data_generic;
+extern const clconv_kernel clconv_bwd_weight_wgmma;
 extern const clconv_kernel clconv_bwd_weight_mma;
 extern const clconv_kernel clconv_bwd_weight_depthwise;
 extern const clconv_kernel clconv_bwd_weight_depthwise_gpu;
@@ -26,6 +29,8 @@ extern const clconv_kernel clconv_bwd_weight_generic;
 
 const clconv_kernel *const clconv_kernels[] = {
     &clconv_cast,
+    &clconv_bwd_data_halo,
+    &clconv_bwd_data_wgmma,
     &clconv_bwd_data_mma,
     &clconv_bwd_data_depthwise,
     &clconv_bwd_data_depthwise_gpu,
@@ -33,6 +38,7 @@ const clconv_kernel *const clconv_kernels[] = {
     &clconv_bwd_data_panel,
     &clconv_bwd_data_local,
     &clconv_bwd_data_generic,
+    &clconv_bwd_weight_wgmma,
     &clconv_bwd_weight_mma,
     &clconv_bwd_weight_depthwise,
     &clconv_bwd_weight_depthwise_gpu,

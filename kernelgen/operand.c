@@ -20,7 +20,7 @@
 bool clconv_operand_is_half(const clconv_task *t, clconv_tensor tensor)
 {
     return t->problem->type[tensor] == CLCONV_F16 ||
-           (t->copies & CLCONV_BIT(tensor));
+           (clconv_operand_copied_bits(t->copies) & CLCONV_BIT(tensor));
 }
 
 bool clconv_operand_fits_half(const clconv_problem *p, clconv_tensor tensor)
@@ -31,7 +31,7 @@ bool clconv_operand_fits_half(const clconv_problem *p, clconv_tensor tensor)
 bool clconv_operand_is_fused(const clconv_task *t, clconv_tensor tensor)
 {
     return clconv_problem_casts(t->problem, tensor) &&
-           !(t->copies & CLCONV_BIT(tensor));
+           !(clconv_operand_copied_bits(t->copies) & CLCONV_BIT(tensor));
 }
 
 unsigned clconv_operand_cast_bits(const clconv_problem *p, unsigned mask)
@@ -41,6 +41,15 @@ unsigned clconv_operand_cast_bits(const clconv_problem *p, unsigned mask)
         if (clconv_problem_casts(p, (clconv_tensor)tensor))
             bits |= CLCONV_BIT(tensor);
     return bits & mask;
+}
+
+unsigned clconv_operand_copied_bits(unsigned copies)
+{
+    unsigned bits = 0;
+    for (int tensor = CLCONV_DY; tensor <= CLCONV_W; ++tensor)
+        if (copies & (CLCONV_BIT(tensor) | CLCONV_PACKED(tensor)))
+            bits |= CLCONV_BIT(tensor);
+    return bits;
 }
 
 void clconv_operand_set_width(clconv_emit *e, int width)
@@ -76,20 +85,42 @@ static void emit_clip(clconv_emit *e, int cast_log2)
                         "bits >= 0x7f800000);");
 }
 
-void clconv_operand_emit_round(clconv_emit *e, const clconv_problem *p,
-                               clconv_tensor tensor, int width)
+/* The head of a function of v, and a: its magnitude, clipped and scaled. */
+static void open_cast(clconv_emit *e, const char *head, const clconv_problem *p,
+                      clconv_tensor tensor, int width)
 {
     int cast_log2 = clconv_problem_cast_log2(p, tensor);
-    bool to_inf = p->overflow == CLCONV_TO_INF;
     clconv_operand_set_width(e, width);
     clconv_emit_set_text(e, "tensor", clconv_tensor_name(tensor));
     clconv_emit_set_exp2(e, "cast_scale", cast_log2);
-    clconv_emit_open(e, "static $float round_$tensor$vn($float v)");
+    clconv_emit_open(e, head);
     clconv_emit_line(e, "$int bits = as_$int(v) & 0x7fffffff;");
-    if (!to_inf)
+    if (p->overflow != CLCONV_TO_INF)
         emit_clip(e, cast_log2);
     clconv_emit_line(e, cast_log2 ? "$float a = as_$float(bits) * $cast_scale;"
                                   : "$float a = as_$float(bits);");
+}
+
+/* Returns a with the sign of v. */
+static void close_cast(clconv_emit *e)
+{
+    clconv_emit_line(e, "return as_$float(as_$int(a) | "
+                        "(as_$int(v) & (int)0x80000000));");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+void clconv_operand_emit_clip(clconv_emit *e, const clconv_problem *p,
+                              clconv_tensor tensor, int width)
+{
+    open_cast(e, "static $float clip_$tensor$vn($float v)", p, tensor, width);
+    close_cast(e);
+}
+
+void clconv_operand_emit_round(clconv_emit *e, const clconv_problem *p,
+                               clconv_tensor tensor, int width)
+{
+    open_cast(e, "static $float round_$tensor$vn($float v)", p, tensor, width);
     clconv_emit_line(e, "/* m: 2^13 times the power of two in a, so that a "
                         "sum has fp16's unit. */");
     /* Vector limits: oclgrind 21.10 gets min(int16, int) wrong. */
@@ -97,13 +128,10 @@ void clconv_operand_emit_round(clconv_emit *e, const clconv_problem *p,
                         "($int)(0x38800000), ($int)(0x47000000));");
     clconv_emit_line(e, "$float m = as_$float(power + 0x06800000);");
     clconv_emit_line(e, "a = (a + m) - m;");
-    if (to_inf)
+    if (p->overflow == CLCONV_TO_INF)
         clconv_emit_line(e, "a = select(a, ($float)(INFINITY), "
                             "a > 65504.0f);");
-    clconv_emit_line(e, "return as_$float(as_$int(a) | "
-                        "(as_$int(v) & (int)0x80000000));");
-    clconv_emit_close(e);
-    clconv_emit_blank(e);
+    close_cast(e);
 }
 
 void clconv_operand_set_raw(clconv_emit *e, const clconv_device *d,

@@ -47,6 +47,11 @@ void clconv_operand_emit_load(clconv_emit *e, const clconv_task *t,
 void clconv_operand_emit_round(clconv_emit *e, const clconv_problem *p,
                                clconv_tensor tensor, int width);
 
+/* float[width] clip_<tensor>[width](float[width] v): the same without rounding,
+ * for a vstore_half that does that: half the operations. */
+void clconv_operand_emit_clip(clconv_emit *e, const clconv_problem *p,
+                              clconv_tensor tensor, int width);
+
 /* float[width] read_<tensor>[width](const __global T *p, long i): the elements
  * of the caller's tensor as they are stored, widened. Each width once. */
 void clconv_operand_emit_read(clconv_emit *e, const clconv_task *t,
@@ -54,6 +59,9 @@ void clconv_operand_emit_read(clconv_emit *e, const clconv_task *t,
 
 /* The operands (bits) among mask that the problem rounds to fp16. */
 unsigned clconv_operand_cast_bits(const clconv_problem *p, unsigned mask);
+
+/* The operands (bits) of which copies has one, plain or packed. */
+unsigned clconv_operand_copied_bits(unsigned copies);
 
 /* Hole $raw: elements i .. i+width-1 of p, half or float, as float[width].
  * Halves are read and converted as such where the device has cl_khr_fp16,

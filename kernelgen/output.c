@@ -80,18 +80,37 @@ void clconv_output_emit_store(clconv_emit *e, const clconv_problem *p,
     clconv_emit_blank(e);
 }
 
-static void emit_put_lanes(clconv_emit *e)
+/* Element by element. Not inlined: it is rare, and called for each vector of a
+ * tile. */
+static void emit_scatter(clconv_emit *e)
 {
-    clconv_emit_open(e, "if (step == 1 && count >= $width)");
-    clconv_emit_line(e, "store_$tensor$vn(p, i, value, beta$tally_pass);");
-    clconv_emit_line(e, "return;");
-    clconv_emit_close(e);
+    clconv_emit_line(e, "__attribute__((noinline))");
+    clconv_emit_line(e, "static void scatter_$tensor$vn(__global $stored *p, "
+                        "long i, long step,");
+    clconv_emit_open(e, "    int count, $float value, float "
+                        "beta$tally_parameter)");
     clconv_emit_line(e, "float v[$width];");
     clconv_emit_line(e, "vstore$vn(value, 0, v);");
-    clconv_emit_line(e, "count = min(count, $width);");
     clconv_emit_line(e, "for (int lane = 0; lane < count; ++lane)");
     clconv_emit_line(e, "    store_$tensor(p, i + lane * step, v[lane], "
                         "beta$tally_pass);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+static void emit_put_vector(clconv_emit *e)
+{
+    clconv_emit_line(e, "if (step == 1 && count >= $width)");
+    clconv_emit_line(e, "    store_$tensor$vn(p, i, value, beta$tally_pass);");
+    clconv_emit_line(e, "else");
+    clconv_emit_line(e, "    scatter_$tensor$vn(p, i, step, min(count, "
+                        "$width), value, beta$tally_pass);");
+}
+
+static void emit_put_scalar(clconv_emit *e)
+{
+    clconv_emit_line(e, "if (count > 0)");
+    clconv_emit_line(e, "    store_$tensor(p, i, value, beta$tally_pass);");
 }
 
 void clconv_output_emit_put(clconv_emit *e, const clconv_problem *p,
@@ -101,17 +120,16 @@ void clconv_output_emit_put(clconv_emit *e, const clconv_problem *p,
     if (width > 1)
         clconv_output_emit_store(e, p, tensor, width);
     clconv_emit_set(e, "width", width);
+    if (width > 1)
+        emit_scatter(e);
     clconv_emit_line(e,
                      "static void put_$tensor$vn(__global $stored *p, long i, "
                      "long step, int count,");
     clconv_emit_open(e, "    $float value, float beta$tally_parameter)");
-    if (width > 1) {
-        emit_put_lanes(e);
-    } else {
-        clconv_emit_line(e, "if (count > 0)");
-        clconv_emit_line(e, "    store_$tensor(p, i, value, "
-                            "beta$tally_pass);");
-    }
+    if (width > 1)
+        emit_put_vector(e);
+    else
+        emit_put_scalar(e);
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }

@@ -16,5 +16,5 @@ static float reduce_sum(__local float *sums, float value)
         if (id < half_size)
             sums[id] += sums[id + half_size];
     }
-    return sums[0];
+    return sums[id];
 }

@@ -2,10 +2,11 @@
 # check-ptx.sh CLCONV-GEN
 #
 # Compiles the matrix-unit kernels for NVIDIA devices without such a device:
-# clconv-gen -> clang -> PTX -> ptxas. Asserts that the unit's instruction is
-# there, that ptxas takes it, that nothing spills, and that scaling the
-# gradient costs no instruction but the epilogue's multiplications. Where a
-# disassembler is found, that the machine code has the instruction too.
+# clconv-gen -> clang -> PTX -> ptxas, for wgmma by way of sm_90a. Asserts that
+# the unit's instruction is there, that ptxas takes it, that nothing spills or
+# waits for each product, and that scaling the gradient costs no instruction
+# but the epilogue's multiplications. Where a disassembler is found, that the
+# machine code has the instruction too.
 #
 # Exit status: 0, 1, or 77 where clang (16 or newer) or ptxas is missing.
 # CLANG, PTXAS and CUOBJDUMP name other programs than those found.
@@ -61,10 +62,23 @@ to_ptx() {
         -Xclang -target-feature -Xclang +ptx78 \
         -include "$here/ptx-shim.h" -nogpulib -O3 -S -o "$2" \
         "$work/kernel.cl" || fail "clang refuses it"
-    grep -q 'mma.sync.aligned.m16n8k16' "$2" || fail "no mma.sync in the PTX"
 }
 
-# assemble SM FILE
+# retarget FROM TO: as src/ptx.c does. Beyond what the device's compiler takes,
+# ptxas wants a later version of PTX, and no more than 48 KiB of static memory.
+retarget() {
+    sed 's|^[[:space:]]*//@@||
+         s/^\.target sm_90/&a/
+         s/^\.version 7.*/.version 8.0/
+         s/tiles\[[0-9]*\]/tiles[32768]/' "$1" >"$2"
+}
+
+# expect_instruction FILE TEXT: an instruction begins like this.
+expect_instruction() {
+    grep -q "^[^/]*$2" "$1" || fail "no $2 in the PTX"
+}
+
+# assemble SM FILE MACHINE-INSTRUCTION
 assemble() {
     "$ptxas" "-arch=sm_$1" -v -o "$work/kernel.cubin" "$2" \
         >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "ptxas refuses it"; }
@@ -75,17 +89,30 @@ assemble() {
         cat "$work/log" >&2
         fail "registers spill"
     fi
+    if grep -i 'C75[0-9][0-9]\|serialized' "$work/log" >&2; then
+        fail "products are serialized"
+    fi
     if [ -n "$cuobjdump" ]; then
         "$cuobjdump" --dump-sass "$work/kernel.cubin" 2>>"$work/log" |
-            grep -q 'HMMA.16816.F32' || fail "no HMMA in the machine code"
+            grep -q "$3" || fail "no $3 in the machine code"
     fi
 }
 
 check() {
     emit "$@"
     to_ptx "$2" "$work/kernel.ptx"
-    assemble "$2" "$work/kernel.ptx"
+    expect_instruction "$work/kernel.ptx" mma.sync.aligned.m16n8k16
+    assemble "$2" "$work/kernel.ptx" HMMA.16816.F32
     echo "ok   $name"
+}
+
+check_wgmma() {
+    emit "$1" 90 "$2" "$3"
+    to_ptx 90 "$work/kernel.ptx"
+    retarget "$work/kernel.ptx" "$work/kernel_a.ptx"
+    expect_instruction "$work/kernel_a.ptx" wgmma.mma_async.sync.aligned
+    assemble 90a "$work/kernel_a.ptx" HGMMA
+    echo "ok   $name, for sm_90a"
 }
 
 # How often each instruction occurs, but for the epilogue's multiplication.
@@ -94,14 +121,16 @@ instructions() {
         grep -v '^mul\(\.rn\)\{0,1\}\.f32$' | sort | uniq -c
 }
 
-# compare_scales KERNEL PROBLEM: with a separate cast, 2^10 is free.
+# compare_scales KERNEL PROBLEM VALUES INSTRUCTION: beside a cast, 2^10 is free.
 compare_scales() {
     for scale in 0 10; do
-        emit "$1" 90 "$2_scale$scale" cast=separate
-        to_ptx 90 "$work/scale$scale.ptx"
+        emit "$1" 90 "$2_scale$scale" "$3"
+        to_ptx 90 "$work/kernel.ptx"
+        retarget "$work/kernel.ptx" "$work/scale$scale.ptx"
+        expect_instruction "$work/scale$scale.ptx" "$4"
         instructions "$work/scale$scale.ptx" >"$work/scale$scale.txt"
     done
-    grep -q 'ld.global' "$work/scale10.txt" || fail "no instructions counted"
+    grep -q 'st.global' "$work/scale10.txt" || fail "no instructions counted"
     cmp -s "$work/scale0.ptx" "$work/scale10.ptx" &&
         fail "the scale makes no difference at all"
     diff "$work/scale0.txt" "$work/scale10.txt" ||
@@ -119,5 +148,18 @@ for kernel in bwd_data_mma bwd_weight_mma; do
         check $kernel $sm n8c40h14w14k24r3s3d2p2g2_x16_w16_dy16_dw16_dx16 \
             staging=vector
     done
-    compare_scales $kernel n32c64h28w28k64r3s3p1
+    compare_scales $kernel n32c64h28w28k64r3s3p1 cast=separate \
+        mma.sync.aligned.m16n8k16
 done
+
+for kernel in bwd_data_wgmma bwd_weight_wgmma; do
+    check_wgmma $kernel n32c64h28w28k64r3s3p1_nhwc shape=arguments
+    check_wgmma $kernel n8c64h56w56k128r3s3u2p1_nhwc shape=baked
+    check_wgmma $kernel n8c64h28w28k256r3s3p1_nhwc_x16_w16_dy16_dw16_dx16 \
+        tile_m=128,tile_n=256,warpgroups=2,stages=3
+    compare_scales $kernel n32c64h28w28k64r3s3p1_nhwc shape=baked \
+        wgmma.mma_async.sync.aligned
+done
+check_wgmma bwd_data_halo n32c64h28w28k64r3s3p1_nhwc shape=arguments
+check_wgmma bwd_data_halo n32c32h32w32k32r3s3p1_x16_w16_dy16_dw16_dx16 \
+    tile_w=32,tile_h=8,shape=baked

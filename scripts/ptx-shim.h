@@ -19,21 +19,50 @@ size_t __attribute__((overloadable)) get_group_id(uint dimension)
     return dimension == 0 ? __nvvm_read_ptx_sreg_ctaid_x() : 0;
 }
 
+size_t __attribute__((overloadable)) get_num_groups(uint dimension)
+{
+    return dimension == 0 ? __nvvm_read_ptx_sreg_nctaid_x() : 1;
+}
+
 #define barrier(flags) __nvvm_barrier_sync(0)
 
-SHIM int min(int a, int b) { return a < b ? a : b; }
-SHIM int max(int a, int b) { return a > b ? a : b; }
-SHIM int clamp(int v, int low, int high) { return min(max(v, low), high); }
-SHIM int8 min(int8 a, int8 b) { return a < b ? a : b; }
-SHIM int8 max(int8 a, int8 b) { return a > b ? a : b; }
-SHIM int8 clamp(int8 v, int8 low, int8 high)
+#define INTEGERS(type)                                                         \
+    SHIM type min(type a, type b) { return a < b ? a : b; }                    \
+    SHIM type max(type a, type b) { return a > b ? a : b; }                    \
+    SHIM type clamp(type v, type low, type high)                               \
+    {                                                                          \
+        return min(max(v, low), high);                                         \
+    }
+
+INTEGERS(int)
+INTEGERS(int2)
+INTEGERS(int8)
+
+#define SELECT(type, condition)                                                \
+    SHIM type select(type a, type b, condition c) { return c ? b : a; }
+
+SELECT(int, int)
+SELECT(int2, int2)
+SELECT(int8, int8)
+SELECT(float, int)
+SELECT(float8, int8)
+
+SHIM int isfinite(float v) { return __builtin_fabsf(v) < __builtin_inff(); }
+SHIM float clamp(float v, float low, float high)
 {
-    return min(max(v, low), high);
+    return v < low ? low : v > high ? high : v;
 }
-SHIM int select(int a, int b, int c) { return c ? b : a; }
-SHIM float select(float a, float b, int c) { return c ? b : a; }
-SHIM int8 select(int8 a, int8 b, int8 c) { return c ? b : a; }
-SHIM float8 select(float8 a, float8 b, int8 c) { return c ? b : a; }
+
+SHIM float2 vload2(size_t i, const __global float *p)
+{
+    return (float2)(p[2 * i], p[2 * i + 1]);
+}
+
+SHIM void vstore2(float2 value, size_t i, __global float *p)
+{
+    p[2 * i] = value.s0;
+    p[2 * i + 1] = value.s1;
+}
 
 SHIM ushort8 vload8(size_t i, const __global ushort *p)
 {
@@ -55,6 +84,17 @@ SHIM float vload_half(size_t i, const __global half *p)
 SHIM void vstore_half(float value, size_t i, __global half *p)
 {
     __builtin_store_halff(value, p + i);
+}
+
+SHIM float2 vload_half2(size_t i, const __global half *p)
+{
+    return (float2)(vload_half(2 * i, p), vload_half(2 * i + 1, p));
+}
+
+SHIM void vstore_half2(float2 value, size_t i, __global half *p)
+{
+    vstore_half(value.s0, 2 * i, p);
+    vstore_half(value.s1, 2 * i + 1, p);
 }
 
 SHIM void vstore_half(float value, size_t i, __local half *p)

@@ -1,7 +1,7 @@
 /*
  * A program's key begins with the names and versions that make its binary
  * useless elsewhere, one a line: it is this device's if these lines are. A
- * record is if it is of the same device, driver and unit.
+ * record is if it is of the same device, driver and units.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -45,7 +45,8 @@ static clconv_status open_place(const clconv_bundle_place *is,
     close_place(&p);
     return clconv_fail(CLCONV_INVALID_ARGUMENT,
                        "cache directory %s cannot be used: it must be a "
-                       "directory of this user alone that can be written",
+                       "directory of this user or root that nobody else may "
+                       "write to",
                        is->dir);
 }
 
@@ -203,10 +204,6 @@ clconv_status clconv_bundle_write(const clconv_bundle_place *from,
 
 /* ---- Reading ----------------------------------------------------------- */
 
-/* What is done with each part; a fault, or NULL. */
-typedef const char *(*part_fn)(const place *to, const clconv_part *part,
-                               clconv_bundle_counts *counts);
-
 static const char *check_record(const clconv_part *part, clconv_record *out,
                                 clconv_record_result *result)
 {
@@ -217,11 +214,8 @@ static const char *check_record(const clconv_part *part, clconv_record *out,
                                             : NULL;
 }
 
-static const char *check_part(const place *to, const clconv_part *part,
-                              clconv_bundle_counts *counts)
+static const char *check_part(const clconv_part *part)
 {
-    (void)to;
-    (void)counts;
     clconv_record record;
     clconv_record_result result;
     clconv_program_file program;
@@ -230,8 +224,9 @@ static const char *check_part(const place *to, const clconv_part *part,
     return clconv_program_file_parse(part->data, part->size, &program);
 }
 
-static const char *take_record(const place *to, const clconv_part *part,
-                               clconv_bundle_counts *counts)
+/* False, as in what follows: it could not be written. */
+static bool take_record(const place *to, const clconv_part *part,
+                        clconv_bundle_counts *counts)
 {
     clconv_record record;
     clconv_record_result result;
@@ -239,55 +234,76 @@ static const char *take_record(const place *to, const clconv_part *part,
     if (result != CLCONV_RECORD_OK)
         note_foreign(counts, "a record for other kernels than this version's");
     if (result != CLCONV_RECORD_OK || !owns_record(to, &record, counts))
-        return NULL;
-    counts->records++;
-    return clconv_tunedb_save(to->records, &record)
-               ? NULL
-               : "the cache directory cannot be written";
+        return true;
+    bool written = clconv_tunedb_save(to->records, &record);
+    counts->records += written;
+    return written;
 }
 
-static const char *take_program(const place *to, const clconv_part *part,
-                                clconv_bundle_counts *counts)
+static bool take_program(const place *to, const clconv_part *part,
+                         clconv_bundle_counts *counts)
 {
     clconv_program_file p;
-    const char *fault = clconv_program_file_parse(part->data, part->size, &p);
-    if (fault || !owns_program(to, &p, counts))
-        return fault;
+    clconv_program_file_parse(part->data, part->size, &p);
+    if (!owns_program(to, &p, counts))
+        return true;
     clconv_text key = CLCONV_TEXT_EMPTY;
     clconv_text_append(&key, p.key, p.key_size);
-    counts->programs++;
-    if (key.failed ||
-        !clconv_store_write(to->programs, key.data, p.data, p.size))
-        fault = "the cache directory cannot be written";
+    bool written = !key.failed &&
+                   clconv_store_write(to->programs, key.data, p.data, p.size);
+    counts->programs += written;
     clconv_text_free(&key);
-    return fault;
+    return written;
 }
 
-static const char *take_part(const place *to, const clconv_part *part,
-                             clconv_bundle_counts *counts)
+static bool take_part(const place *to, const clconv_part *part,
+                      clconv_bundle_counts *counts)
 {
     return part->kind == CLCONV_PART_RECORD ? take_record(to, part, counts)
                                             : take_program(to, part, counts);
 }
 
-static const char *each_part(clconv_bundle_reader reader, part_fn call,
-                             const place *to, clconv_bundle_counts *counts)
+/* A fault of the bundle's or of one of its parts, or NULL. */
+static const char *check_bundle(const unsigned char *bytes, size_t size,
+                                clconv_bundle_reader *out)
 {
-    const char *fault = NULL;
     clconv_part part;
+    const char *fault = clconv_bundle_open(bytes, size, out);
+    clconv_bundle_reader reader = *out;
     while (!fault && clconv_bundle_next(&reader, &part))
-        fault = call(to, &part, counts);
+        fault = check_part(&part);
     return fault;
 }
 
-static const char *take_bundle(const unsigned char *bytes, size_t size,
-                               const place *to, clconv_bundle_counts *counts)
+static clconv_status take_bundle(const char *file, clconv_bundle_reader reader,
+                                 const place *to, clconv_bundle_counts *counts)
 {
-    clconv_bundle_reader reader;
-    const char *fault = clconv_bundle_open(bytes, size, &reader);
-    if (!fault)
-        fault = each_part(reader, check_part, to, counts);
-    return fault ? fault : each_part(reader, take_part, to, counts);
+    clconv_part part;
+    bool written = true;
+    while (written && clconv_bundle_next(&reader, &part))
+        written = take_part(to, &part, counts);
+    if (written)
+        return CLCONV_OK;
+    return clconv_fail(CLCONV_INVALID_ARGUMENT,
+                       "cache directory %s cannot be written: of file %s only "
+                       "%d records and %d programs are taken",
+                       to->is->dir, file, counts->records, counts->programs);
+}
+
+static clconv_status check_and_take(const char *file,
+                                    const unsigned char *bytes, size_t size,
+                                    const place *to, clconv_bundle_counts *out)
+{
+    clconv_bundle_reader reader = {NULL, NULL};
+    clconv_bundle_counts counts = {0};
+    const char *fault = check_bundle(bytes, size, &reader);
+    if (fault)
+        return clconv_fail(CLCONV_INVALID_ARGUMENT, "file %s is not taken: %s",
+                           file, fault);
+    clconv_status status = take_bundle(file, reader, to, &counts);
+    if (status == CLCONV_OK)
+        *out = counts;
+    return status;
 }
 
 static clconv_status read_file(const char *path, unsigned char **bytes,
@@ -317,19 +333,11 @@ clconv_status clconv_bundle_read(const char *file, const clconv_bundle_place *to
     if (status != CLCONV_OK)
         return status;
     place p;
-    clconv_bundle_counts counts = {0};
     status = open_place(to, log, &p);
-    if (status != CLCONV_OK) {
-        free(bytes);
-        return status;
+    if (status == CLCONV_OK) {
+        status = check_and_take(file, bytes, size, &p, out);
+        close_place(&p);
     }
-    const char *fault = take_bundle(bytes, size, &p, &counts);
-    if (fault)
-        status = clconv_fail(CLCONV_INVALID_ARGUMENT,
-                             "file %s is not taken: %s", file, fault);
-    else
-        *out = counts;
-    close_place(&p);
     free(bytes);
     return status;
 }

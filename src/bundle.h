@@ -30,8 +30,9 @@ typedef struct clconv_bundle_counts {
 } clconv_bundle_counts;
 
 /*
- * Writes the file aside and renames it. Nothing to write is no failure: see
- * the counts. INVALID_ARGUMENT: dir or file cannot be used; OUT_OF_MEMORY.
+ * Writes the file aside and renames it: one that is there stays until then.
+ * Nothing to write is no failure: see the counts. INVALID_ARGUMENT: dir or file
+ * cannot be used; OUT_OF_MEMORY.
  */
 clconv_status clconv_bundle_write(const clconv_bundle_place *from,
                                   const clconv_log *log, const char *file,
@@ -40,7 +41,9 @@ clconv_status clconv_bundle_write(const clconv_bundle_place *from,
 /*
  * Adds what is in the file to the directory, in place of what there is of the
  * same key. The whole file is checked before anything is written: it is all
- * taken, but for what is foreign, or nothing. Errors as above.
+ * taken, but for what is foreign, or nothing; only where the directory cannot
+ * be written any more, some of its records and programs, each as a whole.
+ * Errors as above.
  */
 clconv_status clconv_bundle_read(const char *file, const clconv_bundle_place *to,
                                  const clconv_log *log,

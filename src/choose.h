@@ -10,7 +10,7 @@
 #include "objects.h"
 
 /*
- * device: the context's, perhaps without its matrix unit. Roles that
+ * device: the context's, perhaps without matrix units. Roles that
  * options->plan names are as it says, whatever a record has. *match is the
  * record that the others were taken from, its record NULL if there is none.
  * *skip: so many of the best records are left out; afterwards so many that

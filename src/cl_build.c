@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cl_error.h"
+#include "ptx.h"
 
 enum { MAX_DEVICES = 256 };
 
@@ -58,6 +59,65 @@ static clconv_status build_failed(cl_program program, cl_device_id device,
     return CLCONV_BUILD_FAILED;
 }
 
+static clconv_status build(cl_program program, cl_device_id device,
+                           const char *name, const clconv_log *log)
+{
+    cl_int error =
+        clBuildProgram(program, 1, &device, CLCONV_BUILD_OPTIONS, NULL, NULL);
+    return error == CL_SUCCESS ? CLCONV_OK
+                               : build_failed(program, device, name, error, log);
+}
+
+/* NVIDIA's binaries count their terminator. */
+static clconv_status create_from_ptx(cl_context context, cl_device_id device,
+                                     const char *ptx, cl_program *out)
+{
+    const unsigned char *data = (const unsigned char *)ptx;
+    size_t size = strlen(ptx) + 1;
+    cl_int error;
+    *out = clCreateProgramWithBinary(context, 1, &device, &size, &data, NULL,
+                                     &error);
+    if (*out)
+        return CLCONV_OK;
+    return clconv_fail(CLCONV_BUILD_FAILED,
+                       "the driver takes no PTX for sm_90a (%s)",
+                       clconv_cl_error_name(error));
+}
+
+static clconv_status create_retargeted(cl_context context, cl_device_id device,
+                                       cl_program compiled, cl_program *out)
+{
+    unsigned char *binary;
+    size_t size;
+    if (!clconv_build_get_binary(compiled, device, &binary, &size))
+        return clconv_fail(CLCONV_BUILD_FAILED,
+                           "the driver does not give what it compiled");
+    char *ptx = NULL;
+    clconv_status status = clconv_ptx_retarget((char *)binary, size, &ptx);
+    if (status == CLCONV_OK)
+        status = create_from_ptx(context, device, ptx, out);
+    free(ptx);
+    free(binary);
+    return status;
+}
+
+/* Replaces the program by one that has its instructions for sm_90a: ptx.h. */
+static clconv_status retarget(cl_context context, cl_device_id device,
+                              const char *name, const clconv_log *log,
+                              cl_program *program)
+{
+    cl_program retargeted;
+    clconv_status status =
+        create_retargeted(context, device, *program, &retargeted);
+    if (status != CLCONV_OK) {
+        clconv_fail_prefix("kernel %s: ", name);
+        return status;
+    }
+    clReleaseProgram(*program);
+    *program = retargeted;
+    return build(retargeted, device, name, log);
+}
+
 clconv_status clconv_build_source(cl_context context, cl_device_id device,
                                   const char *name, const char *source,
                                   const clconv_log *log, cl_program *out)
@@ -67,15 +127,14 @@ clconv_status clconv_build_source(cl_context context, cl_device_id device,
         clCreateProgramWithSource(context, 1, &source, NULL, &error);
     if (!program)
         return clconv_cl_fail("clCreateProgramWithSource", error);
-    error =
-        clBuildProgram(program, 1, &device, CLCONV_BUILD_OPTIONS, NULL, NULL);
-    if (error != CL_SUCCESS) {
-        clconv_status status = build_failed(program, device, name, error, log);
+    clconv_status status = build(program, device, name, log);
+    if (status == CLCONV_OK && clconv_ptx_wants_retarget(source))
+        status = retarget(context, device, name, log, &program);
+    if (status == CLCONV_OK)
+        *out = program;
+    else
         clReleaseProgram(program);
-        return status;
-    }
-    *out = program;
-    return CLCONV_OK;
+    return status;
 }
 
 /* ---- Binaries ---------------------------------------------------------- */

@@ -14,7 +14,8 @@
 #define CLCONV_BUILD_OPTIONS "-cl-std=CL1.2 -w"
 
 /* BUILD_FAILED with the first lines of the compiler's log in the sentence;
- * all of it goes to the log. name is the kernel's, for the messages. */
+ * all of it goes to the log. name is the kernel's, for the messages. Source
+ * with instructions for sm_90a (ptx.h) gives a program that has them. */
 clconv_status clconv_build_source(cl_context context, cl_device_id device,
                                   const char *name, const char *source,
                                   const clconv_log *log, cl_program *out);

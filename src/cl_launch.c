@@ -13,12 +13,15 @@
 #include <stdlib.h>
 
 #include "cl_error.h"
+#include "cuda_maps.h"
 #include "os.h"
 #include "sizes.h"
 
 typedef struct step_kernels {
     cl_program program;
     cl_kernel pass[CLCONV_MAX_PASSES];
+    /* Of the passes' tensor maps, by operand; not used in emulation. */
+    clconv_map_template map[CLCONV_MAX_PASSES][CLCONV_OPERANDS];
 } step_kernels;
 
 struct clconv_launch {
@@ -30,6 +33,53 @@ struct clconv_launch {
     bool launched;
     step_kernels step[CLCONV_MAX_STEPS];
 };
+
+/* ---- Tensor maps ------------------------------------------------------- */
+
+/* Of a pass that has something to do: others may have sizes of 0. */
+static clconv_status make_pass_maps(clconv_cuda_maps *cuda,
+                                    const clconv_pass *pass,
+                                    clconv_map_template *out)
+{
+    clconv_text why = CLCONV_TEXT_EMPTY;
+    clconv_status status = CLCONV_OK;
+    for (int i = 0; pass->groups > 0 && i < pass->arg_count; ++i) {
+        clconv_tensor t = pass->args[i].tensor;
+        if (status == CLCONV_OK && pass->args[i].kind == CLCONV_ARG_MAP &&
+            !clconv_cuda_maps_encode(cuda, &pass->map[t], &out[t], &why))
+            status = clconv_fail(CLCONV_BUILD_FAILED,
+                                 "kernel %s: no tensor map of %s: %s",
+                                 pass->entry, clconv_tensor_name(t),
+                                 why.data ? why.data : "no memory");
+    }
+    clconv_text_free(&why);
+    return status;
+}
+
+static clconv_status make_step_maps(clconv_launch *l, int step,
+                                    clconv_cuda_maps *cuda)
+{
+    clconv_task task = clconv_step_task(l->steps, step, l->facts);
+    clconv_pass pass[CLCONV_MAX_PASSES];
+    int count =
+        l->steps->step[step].kernel->passes(&task, l->steps->problem.n, pass);
+    clconv_status status = CLCONV_OK;
+    for (int i = 0; status == CLCONV_OK && i < count; ++i)
+        status = make_pass_maps(cuda, &pass[i], l->step[step].map[i]);
+    return status;
+}
+
+static clconv_status make_maps(clconv_launch *l)
+{
+    clconv_cuda_maps cuda = {0};
+    clconv_status status = CLCONV_OK;
+    if (l->facts->unit_emulated)
+        return CLCONV_OK;
+    for (int i = 0; status == CLCONV_OK && i < l->steps->count; ++i)
+        status = make_step_maps(l, i, &cuda);
+    clconv_cuda_maps_leave(&cuda);
+    return status;
+}
 
 /* ---- Making ------------------------------------------------------------ */
 
@@ -49,8 +99,12 @@ clconv_status clconv_launch_new(cl_context context, cl_device_id device,
     l->steps = steps;
     l->facts = facts;
     l->mutex = mutex;
-    *out = l;
-    return CLCONV_OK;
+    clconv_status status = make_maps(l);
+    if (status == CLCONV_OK)
+        *out = l;
+    else
+        clconv_launch_free(l);
+    return status;
 }
 
 void clconv_launch_free(clconv_launch *l)
@@ -132,6 +186,7 @@ void clconv_launch_refresh(clconv_launch *l, clconv_cache *cache)
 typedef struct job {
     int step;
     cl_kernel kernel;
+    const clconv_map_template *map; /* by operand; NULL: emulated */
     clconv_pass pass;
 } job;
 
@@ -177,6 +232,7 @@ static void collect_jobs(const clconv_launch *l, const clconv_call *call,
                 out->job[out->count++] = (job){
                     .step = i,
                     .kernel = l->step[i].pass[j],
+                    .map = l->facts->unit_emulated ? NULL : l->step[i].map[j],
                     .pass = pass[j],
                 };
     }
@@ -190,7 +246,8 @@ typedef struct binder {
     const clconv_step *step;
     const clconv_call *call;
     const clconv_pass *pass;
-    clconv_problem problem; /* of this call */
+    const clconv_map_template *map; /* the job's */
+    clconv_problem problem;         /* of this call */
     cl_kernel kernel;
     cl_uint next;
     cl_int error;
@@ -224,9 +281,16 @@ static void bind_copy(binder *b, clconv_tensor t)
     bind_buffer(b, b->call->workspace, b->steps->copy_offset[t], 2);
 }
 
+static void bind_packed(binder *b, clconv_tensor t)
+{
+    bind_buffer(b, b->call->workspace, b->steps->packed_offset[t], 2);
+}
+
 static void bind_operand(binder *b, clconv_tensor t)
 {
-    if (b->step->copies & CLCONV_BIT(t))
+    if (b->step->copies & CLCONV_PACKED(t))
+        bind_packed(b, t);
+    else if (b->step->copies & CLCONV_BIT(t))
         bind_copy(b, t);
     else
         bind_tensor(b, t);
@@ -256,12 +320,24 @@ static void bind_sizes(binder *b)
     bind_value(b, sizeof sizes, &sizes);
 }
 
+static void bind_map(binder *b, clconv_tensor t)
+{
+    const clconv_tensor_map *map = &b->pass->map[t];
+    uint64_t word[CLCONV_TENSOR_MAP_WORDS];
+    if (b->map)
+        clconv_map_template_fill(&b->map[t], clconv_map_images(map), word);
+    else
+        clconv_tensor_map_describe(map, word);
+    bind_value(b, sizeof word, word);
+}
+
 static void bind_arg(binder *b, const clconv_arg *arg)
 {
     clconv_tensor t = arg->tensor;
     switch (arg->kind) {
     case CLCONV_ARG_TENSOR: bind_tensor(b, t); break;
     case CLCONV_ARG_COPY: bind_copy(b, t); break;
+    case CLCONV_ARG_PACKED: bind_packed(b, t); break;
     case CLCONV_ARG_OPERAND: bind_operand(b, t); break;
     case CLCONV_ARG_SCRATCH:
         bind_buffer(b, b->call->workspace, b->step->scratch_offset, 4);
@@ -280,6 +356,7 @@ static void bind_arg(binder *b, const clconv_arg *arg)
         bind_value(b, (size_t)b->pass->shape_count * sizeof *b->pass->shape,
                    b->pass->shape);
         break;
+    case CLCONV_ARG_MAP: bind_map(b, t); break;
     }
 }
 
@@ -291,6 +368,7 @@ static clconv_status bind_job(const clconv_launch *l, const clconv_call *call,
         .step = &l->steps->step[j->step],
         .call = call,
         .pass = &j->pass,
+        .map = j->map,
         .problem = clconv_call_problem(l->steps, call->batch),
         .kernel = j->kernel,
     };

@@ -12,7 +12,8 @@
 
 typedef struct clconv_launch clconv_launch;
 
-/* Borrows steps and facts, which must outlive it. */
+/* Borrows steps and facts, which must outlive it. BUILD_FAILED if the driver
+ * gives no tensor map for a pass. */
 clconv_status clconv_launch_new(cl_context context, cl_device_id device,
                                 const clconv_steps *steps,
                                 const clconv_device *facts, clconv_launch **out);

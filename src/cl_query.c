@@ -159,7 +159,7 @@ static void query_nvidia(cl_device_id device, clconv_device *d)
     if (major < 1000 && minor < 10)
         d->nv_sm = (int)(10 * major + minor);
     if (d->nv_sm >= 80)
-        d->unit = CLCONV_UNIT_MMA_M16N8K16;
+        d->units = CLCONV_BIT(CLCONV_UNIT_MMA_M16N8K16);
 }
 
 /* ---- May we use it? ---------------------------------------------------- */

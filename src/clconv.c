@@ -193,30 +193,49 @@ static clconv_status compile_known(clconv_plan *plan,
     return status;
 }
 
+/* wgmma goes first, then all: what is left is what more drivers take. */
+static void drop_units(clconv_device *device)
+{
+    bool has_wgmma = clconv_device_has_unit(device, CLCONV_UNIT_WGMMA);
+    device->units &= has_wgmma ? ~CLCONV_BIT(CLCONV_UNIT_WGMMA) : 0;
+    device->unit_emulated = device->unit_emulated && device->units;
+    device->tensor_maps = false;
+}
+
+static void warn_of_dropped(const clconv_plan *plan, const char *why)
+{
+    clconv_text names = CLCONV_TEXT_EMPTY;
+    clconv_units_format(plan->context->device.units & ~plan->device.units,
+                        &names);
+    clconv_log_warn(&plan->context->log,
+                    "the plan does without the matrix unit %s: %s",
+                    names.data ? names.data : "", why);
+    clconv_text_free(&names);
+}
+
 /*
- * Once more without the device's matrix unit, after a build has failed: a
- * driver may be too old for the unit. If that fails as well, the first
- * failure is the one to tell. Where the plan string asks for a kernel on the
+ * Once more without matrix units of the device, after a build has failed: a
+ * driver may be too old for them. If nothing else builds either, the first
+ * failure is the one to tell. Where the plan string asks for a kernel on a
  * unit, there is no plan without it.
  */
-static clconv_status compile_without_unit(clconv_plan *plan,
-                                          const clconv_problem *problem,
-                                          unsigned ops,
-                                          const clconv_plan_options *options)
+static clconv_status compile_without_units(clconv_plan *plan,
+                                           const clconv_problem *problem,
+                                           unsigned ops,
+                                           const clconv_plan_options *options)
 {
     clconv_text first = CLCONV_TEXT_EMPTY;
     clconv_text_puts(&first, clconv_last_error());
-    const char *unit = clconv_unit_name(plan->device.unit);
-    plan->device.unit = CLCONV_UNIT_NONE;
-    plan->device.unit_emulated = false;
-    clconv_status status = compile_known(plan, problem, ops, options);
+    const char *why = first.data ? first.data : "a kernel did not build";
+    clconv_status status = CLCONV_BUILD_FAILED;
+    while (status == CLCONV_BUILD_FAILED && plan->device.units) {
+        drop_units(&plan->device);
+        status = compile_known(plan, problem, ops, options);
+    }
     if (status == CLCONV_OK)
-        clconv_log_warn(&plan->context->log,
-                        "the plan does without the matrix unit %s: %s", unit,
-                        first.data ? first.data : "a kernel did not build");
+        warn_of_dropped(plan, why);
     else
-        status = clconv_fail(CLCONV_BUILD_FAILED, "%s",
-                             first.data ? first.data : "a kernel did not build");
+        status = clconv_fail(CLCONV_BUILD_FAILED, "%s", why);
     clconv_text_free(&first);
     return status;
 }
@@ -242,8 +261,8 @@ static clconv_status make_plan(clconv_context *context,
     plan->context = context;
     plan->device = context->device;
     clconv_status status = compile_known(plan, problem, ops, options);
-    if (status == CLCONV_BUILD_FAILED && plan->device.unit != CLCONV_UNIT_NONE)
-        status = compile_without_unit(plan, problem, ops, options);
+    if (status == CLCONV_BUILD_FAILED && plan->device.units)
+        status = compile_without_units(plan, problem, ops, options);
     if (status != CLCONV_OK) {
         free(plan);
         return status;

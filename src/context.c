@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "cl_query.h"
+#include "cl_selftest.h"
+#include "cuda_maps.h"
 #include "objects.h"
 #include "os.h"
 #include "store.h"
@@ -48,8 +50,7 @@ static clconv_status emulate(const char *name, clconv_device *device)
         return CLCONV_OK;
     clconv_unit_id unit = clconv_unit_find(name);
     if (unit < CLCONV_UNITS) {
-        device->unit = unit;
-        device->unit_emulated = unit != CLCONV_UNIT_NONE;
+        clconv_device_emulate(device, unit);
         return CLCONV_OK;
     }
     clconv_text names = CLCONV_TEXT_EMPTY;
@@ -70,13 +71,6 @@ static void free_context(clconv_context *c)
     free(c);
 }
 
-/* CLCONV_OFFLINE=1; 0 counts as not set. */
-static bool is_offline(void)
-{
-    const char *value = clconv_os_env("CLCONV_OFFLINE");
-    return value && strcmp(value, "0") != 0;
-}
-
 /* What is kept between processes: programs and tuned records. */
 static clconv_status open_caches(clconv_context *c,
                                  const clconv_cache_options *options)
@@ -93,10 +87,20 @@ static clconv_status open_caches(clconv_context *c,
     return CLCONV_OK;
 }
 
+/* Units that only a product shows. An emulated one is the only one. */
+static void test_units(clconv_context *c, const char *emulated)
+{
+    if (emulated || c->device.nv_sm != 90 ||
+        !clconv_selftest_wgmma(c->cl_ctx, c->cl_device, c->cache, &c->log))
+        return;
+    c->device.units |= CLCONV_BIT(CLCONV_UNIT_WGMMA);
+    c->device.tensor_maps = clconv_cuda_maps_work(&c->log);
+}
+
 static clconv_status fill(clconv_context *c,
                           const clconv_context_options *options)
 {
-    c->offline = is_offline();
+    c->offline = clconv_os_flag("CLCONV_OFFLINE");
     clconv_status status =
         clconv_query_device(c->cl_ctx, c->cl_device, c->offline, &c->device);
     if (status == CLCONV_OK)
@@ -107,6 +111,8 @@ static clconv_status fill(clconv_context *c,
     clconv_cache_options cache = {dir, options->cache_policy, c->offline};
     status = open_caches(c, &cache);
     free(dir);
+    if (status == CLCONV_OK)
+        test_units(c, options->emulate_unit);
     return status;
 }
 

@@ -8,6 +8,7 @@
 static const char *const unit_names[CLCONV_UNITS] = {
     [CLCONV_UNIT_NONE] = "none",
     [CLCONV_UNIT_MMA_M16N8K16] = "mma_m16n8k16",
+    [CLCONV_UNIT_WGMMA] = "wgmma",
 };
 
 /* Local memory of the NVIDIA presets is what static __local arrays may use
@@ -48,7 +49,7 @@ static const clconv_device presets[] = {
         .max_allocation = (size_t)16 << 30,
         .has_fp64 = true,
         .nv_sm = 80,
-        .unit = CLCONV_UNIT_MMA_M16N8K16,
+        .units = CLCONV_BIT(CLCONV_UNIT_MMA_M16N8K16),
     },
     {
         .name = "sm_90",
@@ -58,7 +59,9 @@ static const clconv_device presets[] = {
         .max_allocation = (size_t)32 << 30,
         .has_fp64 = true,
         .nv_sm = 90,
-        .unit = CLCONV_UNIT_MMA_M16N8K16,
+        .units = CLCONV_BIT(CLCONV_UNIT_MMA_M16N8K16) |
+                 CLCONV_BIT(CLCONV_UNIT_WGMMA),
+        .tensor_maps = true,
     },
 };
 
@@ -72,15 +75,68 @@ bool clconv_device_preset(const char *name, clconv_device *out)
     return false;
 }
 
-clconv_unit_id clconv_unit_find(const char *name)
+/* ---- One unit ---------------------------------------------------------- */
+
+static clconv_unit_id find_unit(const char *name, size_t length)
 {
     for (int unit = 0; unit < CLCONV_UNITS; ++unit)
-        if (strcmp(unit_names[unit], name) == 0)
+        if (strlen(unit_names[unit]) == length &&
+            memcmp(unit_names[unit], name, length) == 0)
             return (clconv_unit_id)unit;
     return CLCONV_UNITS;
+}
+
+clconv_unit_id clconv_unit_find(const char *name)
+{
+    return find_unit(name, strlen(name));
 }
 
 const char *clconv_unit_name(clconv_unit_id unit)
 {
     return unit >= 0 && unit < CLCONV_UNITS ? unit_names[unit] : "unknown";
+}
+
+/* ---- A device's -------------------------------------------------------- */
+
+bool clconv_device_has_unit(const clconv_device *device, clconv_unit_id unit)
+{
+    return (device->units & CLCONV_BIT(unit)) != 0;
+}
+
+void clconv_device_emulate(clconv_device *device, clconv_unit_id unit)
+{
+    device->units = unit != CLCONV_UNIT_NONE ? CLCONV_BIT(unit) : 0;
+    device->unit_emulated = device->units != 0;
+    device->tensor_maps = unit == CLCONV_UNIT_WGMMA;
+}
+
+void clconv_units_format(unsigned units, clconv_text *out)
+{
+    const char *separator = "";
+    for (int unit = CLCONV_UNIT_NONE + 1; unit < CLCONV_UNITS; ++unit)
+        if (units & CLCONV_BIT(unit)) {
+            clconv_text_printf(out, "%s%s", separator, unit_names[unit]);
+            separator = "+";
+        }
+    if (units == 0)
+        clconv_text_puts(out, unit_names[CLCONV_UNIT_NONE]);
+}
+
+bool clconv_units_parse(const char *text, unsigned *out)
+{
+    unsigned units = 0;
+    clconv_unit_id last = CLCONV_UNIT_NONE;
+    bool more = clconv_unit_find(text) != CLCONV_UNIT_NONE;
+    while (more) {
+        size_t length = strcspn(text, "+");
+        clconv_unit_id unit = find_unit(text, length);
+        if (unit == CLCONV_UNITS || unit <= last)
+            return false;
+        units |= CLCONV_BIT(unit);
+        last = unit;
+        more = text[length] == '+';
+        text += length + 1;
+    }
+    *out = units;
+    return true;
 }

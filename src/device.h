@@ -10,10 +10,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Matrix units that a kernel can be written for; facts in kernelgen/unit.h. */
+#include "bits.h"
+#include "text.h"
+
+/* Matrix units that a kernel can be written for. */
 typedef enum clconv_unit_id {
     CLCONV_UNIT_NONE,
     CLCONV_UNIT_MMA_M16N8K16, /* NVIDIA mma.sync, sm_80 and later */
+    CLCONV_UNIT_WGMMA, /* NVIDIA warpgroup products, sm_90a, by retargeted PTX */
     CLCONV_UNITS
 } clconv_unit_id;
 
@@ -30,9 +34,11 @@ typedef struct clconv_device {
     size_t max_allocation; /* bytes of one buffer */
     bool has_fp16;         /* cl_khr_fp16: half arithmetic */
     bool has_fp64;
-    int nv_sm; /* 90 for sm_90; 0: not NVIDIA's compiler */
-    clconv_unit_id unit;
-    bool unit_emulated; /* its products in plain OpenCL C */
+    int nv_sm;          /* 90 for sm_90; 0: not NVIDIA's compiler */
+    unsigned units;     /* CLCONV_BIT(clconv_unit_id) each; never of NONE */
+    bool unit_emulated; /* their products in plain OpenCL C */
+    bool tensor_maps;   /* wgmma's operands can be read by them, see
+                           tensor_map.h */
 } clconv_device;
 
 /* What vector_registers are: 32 with AVX-512, 8 with AVX2 or NEON. */
@@ -47,5 +53,14 @@ bool clconv_device_preset(const char *name, clconv_device *out);
 /* The unit of that name, such as "mma_m16n8k16"; CLCONV_UNITS if unknown. */
 clconv_unit_id clconv_unit_find(const char *name);
 const char *clconv_unit_name(clconv_unit_id unit);
+
+bool clconv_device_has_unit(const clconv_device *device, clconv_unit_id unit);
+
+/* The device has this unit alone, or none at all, and emulates it. */
+void clconv_device_emulate(clconv_device *device, clconv_unit_id unit);
+
+/* "mma_m16n8k16+wgmma", or "none"; and back, false if the text is neither. */
+void clconv_units_format(unsigned units, clconv_text *out);
+bool clconv_units_parse(const char *text, unsigned *out);
 
 #endif

@@ -12,9 +12,11 @@ static void explain_device(const clconv_device *d, clconv_text *out)
 {
     clconv_text_printf(out, "device: %s / %s (driver %s, %d compute units",
                        d->platform, d->name, d->driver, d->compute_units);
-    if (d->unit != CLCONV_UNIT_NONE)
-        clconv_text_printf(out, ", unit %s%s", clconv_unit_name(d->unit),
-                           d->unit_emulated ? " emulated" : "");
+    if (d->units) {
+        clconv_text_puts(out, ", unit ");
+        clconv_units_format(d->units, out);
+        clconv_text_puts(out, d->unit_emulated ? " emulated" : "");
+    }
     clconv_text_puts(out, ")\n");
 }
 
@@ -46,20 +48,32 @@ static void explain_passes(const clconv_plan *plan, int index, clconv_text *out)
     }
 }
 
-/* " of dy (copied, summed), x (copied), w" */
+/* " (copied, summed)" */
+static void explain_done(const clconv_step *step, clconv_tensor t,
+                         clconv_text *out)
+{
+    const char *words[3];
+    int count = 0;
+    if (step->copies & CLCONV_BIT(t))
+        words[count++] = "copied";
+    if (step->copies & CLCONV_PACKED(t))
+        words[count++] = "packed";
+    if (step->bias && t == CLCONV_DY)
+        words[count++] = "summed";
+    for (int i = 0; i < count; ++i)
+        clconv_text_printf(out, "%s%s", i ? ", " : " (", words[i]);
+    clconv_text_puts(out, count ? ")" : "");
+}
+
+/* " of dy (copied, summed), x (packed), w" */
 static void explain_cast(const clconv_step *step, clconv_text *out)
 {
     const char *separator = " of";
     for (clconv_tensor t = CLCONV_DY; t <= CLCONV_W; ++t) {
-        bool copied = step->copies & CLCONV_BIT(t);
-        bool summed = step->bias && t == CLCONV_DY;
         if (!(step->reads & CLCONV_BIT(t)))
             continue;
         clconv_text_printf(out, "%s %s", separator, clconv_tensor_name(t));
-        if (copied || summed)
-            clconv_text_printf(out, " (%s%s%s)", copied ? "copied" : "",
-                               copied && summed ? ", " : "",
-                               summed ? "summed" : "");
+        explain_done(step, t, out);
         separator = ",";
     }
 }
@@ -105,24 +119,26 @@ static void explain_record(const clconv_match *match, clconv_text *out)
                        r->date[0] ? " " : "", r->device.name, r->device.driver);
 }
 
-static bool has_copy(const clconv_steps *steps, clconv_tensor tensor)
+static void explain_copy(const clconv_steps *steps, clconv_tensor tensor,
+                         bool packed, clconv_text *out)
 {
-    for (int i = 0; i < steps->count; ++i)
-        if (steps->step[i].copies & CLCONV_BIT(tensor))
-            return true;
-    return false;
+    clconv_text_printf(out, "    %s copy of %s: %zu bytes at %zu\n",
+                       packed ? "packed" : "fp16", clconv_tensor_name(tensor),
+                       clconv_steps_copy_bytes(steps, tensor, packed),
+                       packed ? steps->packed_offset[tensor]
+                              : steps->copy_offset[tensor]);
 }
 
 static void explain_workspace(const clconv_steps *steps, clconv_text *out)
 {
+    unsigned copies = clconv_steps_copies(steps);
     clconv_text_printf(out, "workspace: %zu bytes\n", steps->workspace);
-    for (clconv_tensor t = CLCONV_DY; t <= CLCONV_W; ++t)
-        if (has_copy(steps, t))
-            clconv_text_printf(
-                out, "    fp16 copy of %s: %zu bytes at %zu\n",
-                clconv_tensor_name(t),
-                (size_t)clconv_problem_elements(&steps->problem, t) * 2,
-                steps->copy_offset[t]);
+    for (clconv_tensor t = CLCONV_DY; t <= CLCONV_W; ++t) {
+        if (copies & CLCONV_BIT(t))
+            explain_copy(steps, t, false, out);
+        if (copies & CLCONV_PACKED(t))
+            explain_copy(steps, t, true, out);
+    }
 }
 
 static double gflop(const clconv_steps *steps)

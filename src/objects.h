@@ -35,7 +35,7 @@ typedef struct clconv_built {
 struct clconv_plan {
     atomic_long references;
     clconv_context *context;
-    clconv_device device; /* the context's, perhaps without its matrix unit */
+    clconv_device device; /* the context's, perhaps without matrix units */
     clconv_steps steps;
     clconv_match match; /* that steps come from; its record NULL: none */
     clconv_launch *launch;

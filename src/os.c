@@ -4,6 +4,7 @@
 #include "os.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -16,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- Threads, processes, time ------------------------------------------ */
+/* ---- Threads, processes, libraries, time -------------------------------- */
 
 struct clconv_mutex {
     pthread_mutex_t handle;
@@ -56,9 +57,29 @@ const char *clconv_os_env(const char *name)
     return value && *value ? value : NULL;
 }
 
+bool clconv_os_flag(const char *name)
+{
+    const char *value = clconv_os_env(name);
+    return value && strcmp(value, "0") != 0;
+}
+
 long clconv_os_process(void)
 {
     return (long)getpid();
+}
+
+clconv_os_library *clconv_os_library_get(const char *name)
+{
+    return dlopen(name, RTLD_NOW | RTLD_LOCAL);
+}
+
+bool clconv_os_function(clconv_os_library *library, const char *name,
+                        void *function)
+{
+    void *found = dlsym(library, name);
+    if (found)
+        memcpy(function, &found, sizeof found);
+    return found;
 }
 
 double clconv_os_milliseconds(void)
@@ -79,20 +100,29 @@ void clconv_os_date(char out[CLCONV_OS_DATE])
 
 /* ---- Directories ------------------------------------------------------- */
 
-/* mkdir -p. path is changed and restored. Failures show later, when the
- * directory is asked for. */
-static void make_parents(char *path)
+/* 0 or the error number; that it is there already is none. */
+static int make_dir(const char *path)
 {
+    return mkdir(path, 0700) == 0 || errno == EEXIST ? 0 : errno;
+}
+
+/* mkdir -p; the first error number, or 0. path is changed and restored. */
+static int make_path(char *path)
+{
+    int first = 0;
     for (char *c = path + 1; *c; ++c)
         if (*c == '/') {
             *c = '\0';
-            mkdir(path, 0700);
+            int error = make_dir(path);
+            first = first ? first : error;
             *c = '/';
         }
-    mkdir(path, 0700);
+    int error = make_dir(path);
+    return first ? first : error;
 }
 
-static bool make_dirs(const char *path, clconv_text *why)
+/* True if there is something of that name then. */
+static bool make_dirs(const char *path, struct stat *info, clconv_text *why)
 {
     char *copy = strdup(path);
     if (!copy || !*copy) {
@@ -100,29 +130,44 @@ static bool make_dirs(const char *path, clconv_text *why)
         free(copy);
         return false;
     }
-    make_parents(copy);
+    int error = make_path(copy);
     free(copy);
-    return true;
+    if (stat(path, info) == 0)
+        return true;
+    clconv_text_puts(why, strerror(error ? error : errno));
+    return false;
+}
+
+/* Why we should not use what others may have made or changed; NULL: we may.
+ * A user's own group is often that user alone, root's group is not. */
+static const char *find_distrust(const struct stat *info)
+{
+    bool is_ours = info->st_uid == geteuid();
+    if (!is_ours && info->st_uid != 0)
+        return "it belongs to another user";
+    if (info->st_mode & S_IWOTH)
+        return "everybody may write to it";
+    if (!is_ours && info->st_mode & S_IWGRP)
+        return "its group may write to it";
+    return NULL;
+}
+
+static bool check_dir(const char *path, const struct stat *info,
+                      clconv_text *why)
+{
+    const char *fault =
+        S_ISDIR(info->st_mode) ? find_distrust(info) : "it is not a directory";
+    if (!fault && access(path, R_OK | X_OK) != 0)
+        fault = strerror(errno);
+    if (fault)
+        clconv_text_puts(why, fault);
+    return !fault;
 }
 
 bool clconv_os_private_dir(const char *path, clconv_text *why)
 {
-    if (!make_dirs(path, why))
-        return false;
     struct stat info;
-    if (stat(path, &info) != 0)
-        clconv_text_puts(why, strerror(errno));
-    else if (!S_ISDIR(info.st_mode))
-        clconv_text_puts(why, "it is not a directory");
-    else if (info.st_uid != geteuid())
-        clconv_text_puts(why, "it belongs to another user");
-    else if (info.st_mode & S_IWOTH)
-        clconv_text_puts(why, "everybody may write to it");
-    else if (access(path, R_OK | W_OK | X_OK) != 0)
-        clconv_text_puts(why, strerror(errno));
-    else
-        return true;
-    return false;
+    return make_dirs(path, &info, why) && check_dir(path, &info, why);
 }
 
 static char *join(const char *dir, const char *name)
@@ -137,8 +182,9 @@ char *clconv_os_private_subdir(const char *dir, const char *name,
 {
     if (!clconv_os_private_dir(dir, why))
         return NULL;
+    struct stat info;
     char *path = join(dir, name);
-    if (path && clconv_os_private_dir(path, why))
+    if (path && (!make_dirs(path, &info, why) || check_dir(path, &info, why)))
         return path;
     free(path);
     return NULL;
@@ -249,18 +295,36 @@ static bool write_all(int file, const unsigned char *data, size_t size)
     return true;
 }
 
-/* The contents of an open file. One byte more is allocated, so that an empty
- * file has an address too. */
-static clconv_os_result read_open(int file, size_t limit, unsigned char **data,
-                                  size_t *size, clconv_text *why)
+/* A file's contents, and which files are taken. */
+typedef struct reading {
+    size_t limit;
+    bool trusted; /* only such files */
+    unsigned char *data;
+    size_t size;
+} reading;
+
+static clconv_os_result check_file(const reading *r, const struct stat *info,
+                                   clconv_text *why)
+{
+    const char *fault = r->trusted ? find_distrust(info) : NULL;
+    if (!S_ISREG(info->st_mode))
+        return failed(why, "open", EINVAL);
+    if (info->st_size < 0 || (uintmax_t)info->st_size > r->limit)
+        return failed(why, "read", EFBIG);
+    if (!fault)
+        return CLCONV_OS_DONE;
+    clconv_text_puts(why, fault);
+    return CLCONV_OS_FAILED;
+}
+
+/* One byte more is allocated, so that an empty file has an address too. */
+static clconv_os_result read_open(int file, reading *r, clconv_text *why)
 {
     struct stat info;
     if (fstat(file, &info) != 0)
         return failed(why, "fstat", errno);
-    if (!S_ISREG(info.st_mode))
-        return failed(why, "open", EINVAL);
-    if (info.st_size < 0 || (uintmax_t)info.st_size > limit)
-        return failed(why, "read", EFBIG);
+    if (check_file(r, &info, why) != CLCONV_OS_DONE)
+        return CLCONV_OS_FAILED;
     size_t length = (size_t)info.st_size;
     unsigned char *bytes = malloc(length + 1);
     if (!bytes)
@@ -270,23 +334,47 @@ static clconv_os_result read_open(int file, size_t limit, unsigned char **data,
         free(bytes);
         return failed(why, "read", error);
     }
-    *data = bytes;
-    *size = length;
+    r->data = bytes;
+    r->size = length;
     return CLCONV_OS_DONE;
 }
 
-clconv_os_result clconv_os_read(const char *path, size_t limit,
-                                unsigned char **data, size_t *size,
-                                clconv_text *why)
+static clconv_os_result read_path(const char *path, reading *r, clconv_text *why)
 {
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0 && errno == ENOENT)
         return CLCONV_OS_MISSING;
     if (file < 0)
         return failed(why, "open", errno);
-    clconv_os_result result = read_open(file, limit, data, size, why);
+    clconv_os_result result = read_open(file, r, why);
     close(file);
     return result;
+}
+
+static clconv_os_result hand_out(const reading *r, clconv_os_result result,
+                                 unsigned char **data, size_t *size)
+{
+    if (result == CLCONV_OS_DONE) {
+        *data = r->data;
+        *size = r->size;
+    }
+    return result;
+}
+
+clconv_os_result clconv_os_read(const char *path, size_t limit,
+                                unsigned char **data, size_t *size,
+                                clconv_text *why)
+{
+    reading r = {.limit = limit};
+    return hand_out(&r, read_path(path, &r, why), data, size);
+}
+
+clconv_os_result clconv_os_read_trusted(const char *path, size_t limit,
+                                        unsigned char **data, size_t *size,
+                                        clconv_text *why)
+{
+    reading r = {.limit = limit, .trusted = true};
+    return hand_out(&r, read_path(path, &r, why), data, size);
 }
 
 /*
@@ -355,7 +443,7 @@ clconv_os_result clconv_os_replace(const char *dir, const char *name,
     return error == 0 ? CLCONV_OS_DONE : failed(why, "write", error);
 }
 
-void clconv_os_remove(const char *path)
+bool clconv_os_remove(const char *path)
 {
-    unlink(path);
+    return unlink(path) == 0 || errno == ENOENT;
 }

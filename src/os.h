@@ -22,8 +22,20 @@ void clconv_mutex_unlock(clconv_mutex *m);
 /* The variable's value, or NULL if it is not set or empty. */
 const char *clconv_os_env(const char *name);
 
+/* Is it set, and not to 0? */
+bool clconv_os_flag(const char *name);
+
 /* The number of this process: another one after a fork. */
 long clconv_os_process(void);
+
+/* A shared library, such as "libm.so.6"; NULL if there is none. It stays
+ * loaded: a driver's may have threads. */
+typedef struct clconv_os_library clconv_os_library;
+clconv_os_library *clconv_os_library_get(const char *name);
+
+/* Sets *function, a pointer to a function; false if there is none. */
+bool clconv_os_function(clconv_os_library *library, const char *name,
+                        void *function);
 
 /* A clock that never goes back, in milliseconds. */
 double clconv_os_milliseconds(void);
@@ -34,13 +46,18 @@ void clconv_os_date(char out[CLCONV_OS_DATE]);
 
 /*
  * Makes path and its parents, for this user alone, where they do not exist.
- * False, and *why gets a reason, unless path is then a directory that belongs
- * to this user, that not everybody may write to, and that we can write to.
+ * False, and *why gets a reason, unless path is then a directory that we can
+ * read and that is trusted: this user's, and not everybody may write to it; or
+ * root's, and nobody else may. It need not be one that we can write to.
  */
 bool clconv_os_private_dir(const char *path, clconv_text *why);
 
-/* The path of a directory in dir, yours to free(), both as above: whoever may
- * write the parent may swap the directory. NULL, and *why gets a reason. */
+/*
+ * The path of a directory in dir, yours to free(), both as above: whoever may
+ * write the parent may swap the directory. NULL, and *why gets a reason. Where
+ * the parent is as above, but there is no such directory and none can be made,
+ * the path comes with a reason.
+ */
 char *clconv_os_private_subdir(const char *dir, const char *name,
                                clconv_text *why);
 
@@ -54,6 +71,11 @@ typedef enum clconv_os_result {
 clconv_os_result clconv_os_read(const char *path, size_t limit,
                                 unsigned char **data, size_t *size,
                                 clconv_text *why);
+
+/* The same of a file that is trusted, as directories are. */
+clconv_os_result clconv_os_read_trusted(const char *path, size_t limit,
+                                        unsigned char **data, size_t *size,
+                                        clconv_text *why);
 
 /* What unfinished files are called: a prefix of the name. */
 #define CLCONV_OS_UNFINISHED ".unfinished-"
@@ -77,8 +99,8 @@ typedef struct clconv_os_names {
 bool clconv_os_list(const char *dir, clconv_os_names *out);
 void clconv_os_names_free(clconv_os_names *names);
 
-/* A file that is not there is no failure. */
-void clconv_os_remove(const char *path);
+/* Is it gone? */
+bool clconv_os_remove(const char *path);
 
 /* Removes unfinished files that have not changed for that many seconds. */
 void clconv_os_remove_unfinished(const char *dir, long seconds);

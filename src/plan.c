@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pack.h"
+
 clconv_task clconv_step_task(const clconv_steps *steps, int index,
                              const clconv_device *device)
 {
@@ -20,6 +22,61 @@ clconv_task clconv_step_task(const clconv_steps *steps, int index,
         .bias = step->bias,
         .baked = clconv_kernel_bakes(step->kernel, step->values),
     };
+}
+
+/* ---- Workspace -------------------------------------------------------- */
+
+unsigned clconv_steps_copies(const clconv_steps *steps)
+{
+    unsigned copies = 0;
+    for (int i = 0; i < steps->count; ++i)
+        copies |= steps->step[i].copies;
+    return copies;
+}
+
+size_t clconv_steps_copy_bytes(const clconv_steps *steps, clconv_tensor tensor,
+                               bool packed)
+{
+    const clconv_problem *p = &steps->problem;
+    int64_t elements = packed ? clconv_pack_elements(p, tensor)
+                              : clconv_problem_elements(p, tensor);
+    return (size_t)elements * 2;
+}
+
+static size_t align_up(size_t bytes)
+{
+    return (bytes + CLCONV_WORKSPACE_ALIGN - 1) / CLCONV_WORKSPACE_ALIGN *
+           CLCONV_WORKSPACE_ALIGN;
+}
+
+/* Bytes behind offset of an operand's copies. */
+static size_t lay_out_copies(clconv_steps *steps, clconv_tensor t, size_t offset)
+{
+    unsigned copies = clconv_steps_copies(steps);
+    steps->copy_offset[t] = offset;
+    if (copies & CLCONV_BIT(t))
+        offset += align_up(clconv_steps_copy_bytes(steps, t, false));
+    steps->packed_offset[t] = offset;
+    if (copies & CLCONV_PACKED(t))
+        offset += align_up(clconv_steps_copy_bytes(steps, t, true));
+    return offset;
+}
+
+/* Copies lie one after another. Steps run one after another, so all share
+ * one scratch region behind them, as large as the largest. */
+void clconv_steps_lay_out(clconv_steps *steps, const clconv_device *device)
+{
+    size_t end = 0, scratch = 0;
+    for (clconv_tensor t = CLCONV_DY; t <= CLCONV_W; ++t)
+        end = lay_out_copies(steps, t, end);
+    for (int i = 0; i < steps->count; ++i) {
+        clconv_task task = clconv_step_task(steps, i, device);
+        size_t bytes = align_up(steps->step[i].kernel->scratch(&task));
+        steps->step[i].scratch_offset = end;
+        if (bytes > scratch)
+            scratch = bytes;
+    }
+    steps->workspace = end + scratch;
 }
 
 /* ---- Printing --------------------------------------------------------- */

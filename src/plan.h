@@ -33,13 +33,24 @@ typedef struct clconv_steps {
     unsigned ops; /* clconv_op mask */
     int count;
     clconv_step step[CLCONV_MAX_STEPS];
-    size_t copy_offset[CLCONV_TENSORS]; /* of DY, X, W, if copied */
-    size_t workspace;                   /* bytes, for problem.n images */
+    size_t copy_offset[CLCONV_TENSORS];   /* of DY, X, W, if copied */
+    size_t packed_offset[CLCONV_TENSORS]; /* the same, of packed copies */
+    size_t workspace;                     /* bytes, for problem.n images */
 } clconv_steps;
 
 /* The task that a step hands to its kernel's callbacks. Borrows all three. */
 clconv_task clconv_step_task(const clconv_steps *steps, int index,
                              const clconv_device *device);
+
+/* The copies of all steps: bits as in clconv_task. */
+unsigned clconv_steps_copies(const clconv_steps *steps);
+
+/* Bytes of an operand's copy, plain or packed. */
+size_t clconv_steps_copy_bytes(const clconv_steps *steps, clconv_tensor tensor,
+                               bool packed);
+
+/* Fills the offsets and the size of the workspace, when all else stands. */
+void clconv_steps_lay_out(clconv_steps *steps, const clconv_device *device);
 
 /*
  * The plan string: "cast:vec=16;bwd_data_generic:vec=16,cast=separate;...",

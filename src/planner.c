@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+#include "operand.h"
+
 #define MAX_CANDIDATES 16
 
 typedef struct candidates {
@@ -43,14 +45,18 @@ static clconv_task task_of(const search *s, const clconv_step *step)
 
 /* ---- Candidates of one role ------------------------------------------- */
 
-/* Grants the copies that these values want, as far as the problem casts. */
+/* Grants the copies that these values want: plain ones as far as the problem
+ * casts, packed ones also of fp16 tensors, which may lie otherwise. */
 static unsigned granted_copies(const search *s, const clconv_step *step)
 {
     clconv_task task = task_of(s, step);
     unsigned wanted = step->kernel->wants_copies(&task);
-    for (clconv_tensor t = CLCONV_DY; t <= CLCONV_W; ++t)
+    for (clconv_tensor t = CLCONV_DY; t <= CLCONV_W; ++t) {
         if (!clconv_problem_casts(s->problem, t))
             wanted &= ~CLCONV_BIT(t);
+        if (s->problem->math != CLCONV_MIXED)
+            wanted &= ~CLCONV_PACKED(t);
+    }
     return wanted;
 }
 
@@ -60,7 +66,8 @@ static unsigned granted_counts(const search *s, const clconv_step *step)
     clconv_task task = task_of(s, step);
     if (!step->kernel->counts)
         return 0;
-    return step->kernel->counts(&task) & ~step->copies;
+    return step->kernel->counts(&task) &
+           ~clconv_operand_copied_bits(step->copies);
 }
 
 /* What a step of this kernel and these values is granted. False if the values
@@ -195,36 +202,8 @@ static void add_cast(const search *s, const clconv_step *cast, unsigned reads,
     *step = *cast;
     step->reads = reads;
     step->copies = copies;
-    step->counts = counts & ~copies;
+    step->counts = counts & ~clconv_operand_copied_bits(copies);
     step->bias = (s->ops & CLCONV_OP_DB) != 0;
-}
-
-static size_t align_up(size_t bytes)
-{
-    return (bytes + CLCONV_WORKSPACE_ALIGN - 1) / CLCONV_WORKSPACE_ALIGN *
-           CLCONV_WORKSPACE_ALIGN;
-}
-
-/* Copies lie one after another. Steps run one after another, so all share
- * one scratch region behind them, as large as the largest. */
-static void lay_out_workspace(const search *s, unsigned copies,
-                              clconv_steps *out)
-{
-    size_t end = 0;
-    for (clconv_tensor t = CLCONV_DY; t <= CLCONV_W; ++t) {
-        out->copy_offset[t] = end;
-        if (copies & CLCONV_BIT(t))
-            end += align_up((size_t)clconv_problem_elements(s->problem, t) * 2);
-    }
-    size_t scratch = 0;
-    for (int i = 0; i < out->count; ++i) {
-        clconv_task task = clconv_step_task(out, i, s->device);
-        size_t bytes = align_up(out->step[i].kernel->scratch(&task));
-        out->step[i].scratch_offset = end;
-        if (bytes > scratch)
-            scratch = bytes;
-    }
-    out->workspace = end + scratch;
 }
 
 /* data or weight may be NULL: not wanted. */
@@ -243,7 +222,7 @@ static void assemble(const search *s, const clconv_step *cast,
         out->step[out->count++] = *data;
     if (weight)
         out->step[out->count++] = *weight;
-    lay_out_workspace(s, copies, out);
+    clconv_steps_lay_out(out, s->device);
 }
 
 static clconv_status choose(const search *s, size_t max_workspace,

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "bits.h"
 #include "clconv/clconv.h"
 #include "text.h"
 
@@ -22,8 +23,6 @@ typedef enum clconv_tensor {
     CLCONV_DX,
     CLCONV_TENSORS
 } clconv_tensor;
-
-#define CLCONV_BIT(tensor) (1u << (tensor))
 
 /* Element strides of a tensor over its four roles. For dY: image, channel k,
  * row p, column q; for X and dX: image, channel c, row h, column w; for W and

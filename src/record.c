@@ -10,31 +10,18 @@
 #include <string.h>
 
 #include "fields.h"
-#include "hash.h"
 #include "record_fields.h"
-
-/* " check=" and 16 digits, the upper half of the hash. */
-#define CHECK " check="
-enum { CHECK_DIGITS = 16, CHECK_LENGTH = sizeof CHECK - 1 + CHECK_DIGITS };
+#include "seal.h"
 
 enum { MAX_NAME = 32 };
 
 /* ---- Printing ---------------------------------------------------------- */
 
-static void hash_line(const char *line, size_t length, char out[CLCONV_HASH_HEX])
-{
-    clconv_hash_hex(clconv_hash_bytes(line, length), out);
-}
-
 void clconv_record_format(const clconv_record *r, clconv_text *out)
 {
     size_t start = out->length;
     clconv_record_put_fields(r, false, out);
-    if (out->failed)
-        return;
-    char hash[CLCONV_HASH_HEX];
-    hash_line(out->data + start, out->length - start, hash);
-    clconv_text_printf(out, CHECK "%.*s", CHECK_DIGITS, hash);
+    clconv_seal_put(out, start);
 }
 
 void clconv_record_key(const clconv_record *r, clconv_text *out)
@@ -111,15 +98,11 @@ static clconv_record_result damaged(const clconv_parsed *p, const char *fault)
 static clconv_record_result take_check(const char *line, size_t *length,
                                        bool sealed, const clconv_parsed *p)
 {
-    size_t before = *length < CHECK_LENGTH ? 0 : *length - CHECK_LENGTH;
-    if (before == 0 || memcmp(line + before, CHECK, sizeof CHECK - 1) != 0)
-        return sealed ? damaged(p, "it does not end with check=")
-                      : CLCONV_RECORD_OK;
-    char hash[CLCONV_HASH_HEX];
-    hash_line(line, before, hash);
-    if (memcmp(line + *length - CHECK_DIGITS, hash, CHECK_DIGITS) != 0)
+    clconv_seal seal = clconv_seal_take(line, length);
+    if (seal == CLCONV_SEAL_WRONG)
         return damaged(p, "its check is wrong");
-    *length = before;
+    if (seal == CLCONV_SEAL_MISSING && sealed)
+        return damaged(p, "it does not end with check=");
     return CLCONV_RECORD_OK;
 }
 

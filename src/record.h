@@ -8,9 +8,9 @@
  *     revisions=cast:1,bwd_data_panel:2 date=2026-11-30 check=0123456789abcdef
  *
  * in any order but for check, which is the last and a hash of the line before
- * it. NVIDIA's devices have sm=90 in place of registers, emulated units
- * emulated=yes; default_us, error and date may be missing. Pure text: no file, no
- * OpenCL.
+ * it. NVIDIA's devices have sm=90 in place of registers and units such as
+ * unit=mma_m16n8k16+wgmma, emulated units emulated=yes; default_us, error and
+ * date may be missing. Pure text: no file, no OpenCL.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -59,11 +59,11 @@ bool clconv_record_same_key(const clconv_record *a, const clconv_record *b);
 
 /* How near a record is to what is asked for. */
 typedef enum clconv_nearness {
-    CLCONV_NEAR_DRIVER, /* same device, compute units, unit, platform, driver */
+    CLCONV_NEAR_DRIVER, /* same device, units, platform and driver */
     CLCONV_NEAR_DEVICE, /* another driver */
     CLCONV_NEAR_FAMILY, /* another device that takes the same kernels well */
     CLCONV_NEAR_VENDOR,
-    CLCONV_NEAR_NOT /* also: its plan may need a unit that the device lacks */
+    CLCONV_NEAR_NOT /* also: its plan may need units that the device lacks */
 } clconv_nearness;
 
 clconv_nearness clconv_record_nearness(const clconv_record *r,

@@ -230,21 +230,20 @@ static clconv_record_result take_kind(const field *f, const char *value,
     return refuse(p, CLCONV_RECORD_UNKNOWN, f, value, "cpu or gpu");
 }
 
-static void put_unit(const field *f, const clconv_record *r, clconv_text *out)
+static void put_units(const field *f, const clconv_record *r, clconv_text *out)
 {
     (void)f;
-    clconv_text_puts(out, clconv_unit_name(r->device.unit));
+    clconv_units_format(r->device.units, out);
 }
 
-static clconv_record_result take_unit(const field *f, const char *value,
-                                      clconv_parsed *p)
+static clconv_record_result take_units(const field *f, const char *value,
+                                       clconv_parsed *p)
 {
-    clconv_unit_id unit = clconv_unit_find(value);
-    if (unit == CLCONV_UNITS)
-        return refuse(p, CLCONV_RECORD_UNKNOWN, f, value,
-                      "none or a matrix unit of this version");
-    p->record.device.unit = unit;
-    return CLCONV_RECORD_OK;
+    if (clconv_units_parse(value, &p->record.device.units))
+        return CLCONV_RECORD_OK;
+    return refuse(p, CLCONV_RECORD_UNKNOWN, f, value,
+                  "none or matrix units of this version, such as "
+                  "mma_m16n8k16+wgmma");
 }
 
 static void put_emulated(const field *f, const clconv_record *r,
@@ -312,7 +311,7 @@ static const field fields[] = {
      MEMBER(default_microseconds), false, false},
     {"error", put_error, take_number, MEMBER(error), false, false},
     {"kind", put_kind, take_kind, 0, 0, true, true},
-    {"unit", put_unit, take_unit, 0, 0, true, true},
+    {"unit", put_units, take_units, 0, 0, true, true},
     {"emulated", put_emulated, take_emulated, 0, 0, false, true},
     {"sm", put_count, take_count, MEMBER(device.nv_sm), false, true},
     {"registers", put_count, take_count, MEMBER(device.vector_registers), false,

@@ -11,19 +11,20 @@
 
 /* ---- Devices ----------------------------------------------------------- */
 
-/* The plan may be on the unit: it must be there, of the same making. */
-static bool has_unit(const clconv_device *device, const clconv_device *of)
+/* The plan may be on any of the units, so all must be there, of the same making;
+ * and where one was missing, plans on it were not tried, which are far faster:
+ * such a record knows nothing of a device that has it. */
+static bool has_units(const clconv_device *device, const clconv_device *of)
 {
-    return of->unit == CLCONV_UNIT_NONE ||
-           (device->unit == of->unit &&
-            device->unit_emulated == of->unit_emulated);
+    return of->units == device->units &&
+           (of->units == 0 || device->unit_emulated == of->unit_emulated);
 }
 
 static bool is_same_device(const clconv_device *a, const clconv_device *b)
 {
     return strcmp(a->name, b->name) == 0 &&
            strcmp(a->platform, b->platform) == 0 &&
-           a->compute_units == b->compute_units && a->unit == b->unit;
+           a->compute_units == b->compute_units && a->units == b->units;
 }
 
 /* Up to the first digit and with it: that is the generation in most names
@@ -50,7 +51,7 @@ clconv_nearness clconv_record_nearness(const clconv_record *r,
                                        const clconv_device *device)
 {
     const clconv_device *of = &r->device;
-    if (of->is_cpu != device->is_cpu || !has_unit(device, of) ||
+    if (of->is_cpu != device->is_cpu || !has_units(device, of) ||
         of->vector_registers != device->vector_registers ||
         strcmp(of->vendor, device->vendor) != 0)
         return CLCONV_NEAR_NOT;

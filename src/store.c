@@ -41,6 +41,15 @@ char *clconv_store_find_dir(const char *option, const clconv_log *log)
     return clconv_text_take(&dir);
 }
 
+static void stop_writing(clconv_store *s, const clconv_text *why)
+{
+    s->read_only = true;
+    clconv_log_warn(&s->log,
+                    "cache directory %s cannot be written (%s): new programs "
+                    "are kept in memory only",
+                    s->dir, why->data ? why->data : "no memory");
+}
+
 clconv_store *clconv_store_new(const char *dir, const clconv_log *log)
 {
     clconv_text why = CLCONV_TEXT_EMPTY;
@@ -52,15 +61,18 @@ clconv_store *clconv_store_new(const char *dir, const clconv_log *log)
         clconv_os_remove_unfinished(path, DAY);
         s->dir = path;
         s->log = *log;
-        return s;
+        if (why.length > 0)
+            stop_writing(s, &why);
+    } else {
+        clconv_log_warn(log,
+                        "cache directory %s is not used (%s): "
+                        "compiled programs are kept in memory only",
+                        dir, why.data ? why.data : "no memory");
+        free(s);
+        s = NULL;
     }
-    clconv_log_warn(log,
-                    "cache directory %s is not used (%s): "
-                    "compiled programs are kept in memory only",
-                    dir, why.data ? why.data : "no memory");
     clconv_text_free(&why);
-    free(s);
-    return NULL;
+    return s;
 }
 
 void clconv_store_free(clconv_store *s)
@@ -92,18 +104,20 @@ static bool same_key(const clconv_program_file *p, const char *key)
     return p->key_size == strlen(key) && memcmp(p->key, key, p->key_size) == 0;
 }
 
-static void drop(const clconv_store *s, const char *path, const char *reason)
+static bool drop(const clconv_store *s, const char *path, const char *reason)
 {
-    clconv_log_warn(&s->log, "cache entry %s is dropped: %s", path, reason);
-    clconv_os_remove(path);
+    bool gone = clconv_os_remove(path);
+    clconv_log_warn(&s->log, "cache entry %s is %s: %s", path,
+                    gone ? "dropped" : "not used", reason);
+    return gone;
 }
 
-void clconv_store_drop(clconv_store *s, const char *key, const char *reason)
+bool clconv_store_drop(clconv_store *s, const char *key, const char *reason)
 {
     char *path = entry_path(s, key);
-    if (path)
-        drop(s, path, reason);
+    bool gone = path && drop(s, path, reason);
     free(path);
+    return gone;
 }
 
 /* What cannot be read just now, for want of memory or descriptors, stays. */
@@ -112,7 +126,7 @@ static bool load(const clconv_store *s, const char *path, unsigned char **file,
 {
     clconv_text why = CLCONV_TEXT_EMPTY;
     clconv_os_result result =
-        clconv_os_read(path, CLCONV_PROGRAM_FILE_MAX, file, total, &why);
+        clconv_os_read_trusted(path, CLCONV_PROGRAM_FILE_MAX, file, total, &why);
     if (result == CLCONV_OS_FAILED)
         clconv_log_warn(&s->log, "cache entry %s is not read: %s", path,
                         why.data ? why.data : "no memory");
@@ -166,13 +180,8 @@ static bool put(clconv_store *s, const char *key, const unsigned char *file,
     char name[CLCONV_HASH_HEX];
     entry_name(key, name);
     clconv_text why = CLCONV_TEXT_EMPTY;
-    if (clconv_os_replace(s->dir, name, file, total, &why) != CLCONV_OS_DONE) {
-        s->read_only = true;
-        clconv_log_warn(&s->log,
-                        "cache directory %s cannot be written (%s): new "
-                        "programs are kept in memory only",
-                        s->dir, why.data ? why.data : "no memory");
-    }
+    if (clconv_os_replace(s->dir, name, file, total, &why) != CLCONV_OS_DONE)
+        stop_writing(s, &why);
     clconv_text_free(&why);
     return !s->read_only;
 }

@@ -4,6 +4,10 @@
  * is removed, and the caller makes it anew. Not for secrets, nor against an
  * attacker who can write the directory.
  *
+ * Entries are programs, which a driver runs: they are read only where directory
+ * and file are this user's or root's (os.h). A directory that cannot be
+ * written, such as one for a whole system, is read all the same.
+ *
  * One entry is one file, named by a hash of its key; the full key is kept in
  * it and compared. An entry without bytes is a mark: its key was in use, but
  * the bytes were not worth their price so far.
@@ -28,8 +32,8 @@ typedef struct clconv_store clconv_store;
  */
 char *clconv_store_find_dir(const char *option, const clconv_log *log);
 
-/* Entries go to dir/programs-1. NULL, with a warning in the log, if that
- * cannot be made, written or trusted. The log is copied. */
+/* Entries go to dir/programs-1. NULL, with a warning in the log, if dir cannot
+ * be made, or either cannot be read or trusted. The log is copied. */
 clconv_store *clconv_store_new(const char *dir, const clconv_log *log);
 void clconv_store_free(clconv_store *s); /* NULL: no-op */
 
@@ -39,7 +43,8 @@ bool clconv_store_read(clconv_store *s, const char *key, unsigned char **data,
                        size_t *size);
 
 /* Replaces the entry. False if it could not be written: the first time this
- * happens there is a warning, and from then on nothing more is written. */
+ * happens there is a warning, which names the directory, and from then on
+ * nothing more is written. */
 bool clconv_store_write(clconv_store *s, const char *key,
                         const unsigned char *data, size_t size);
 
@@ -54,7 +59,7 @@ typedef bool (*clconv_store_visit)(void *user, const clconv_program_file *entry)
 bool clconv_store_each(clconv_store *s, const char *prefix,
                        clconv_store_visit visit, void *user);
 
-/* Removes the entry with a warning that gives the reason. */
-void clconv_store_drop(clconv_store *s, const char *key, const char *reason);
+/* Removes the entry with a warning that gives the reason. Is it gone? */
+bool clconv_store_drop(clconv_store *s, const char *key, const char *reason);
 
 #endif

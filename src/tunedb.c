@@ -156,6 +156,17 @@ static void read_shipped(clconv_tunedb *db)
 
 /* ---- The user's -------------------------------------------------------- */
 
+/* Once, until a record is written again. */
+static void warn_of_writing(clconv_tunedb *db, const clconv_text *why)
+{
+    if (!db->warned)
+        clconv_log_warn(&db->log,
+                        "cache directory %s cannot be written (%s): new tuned "
+                        "records are kept in memory only",
+                        db->dir, why->data ? why->data : "no memory");
+    db->warned = true;
+}
+
 static bool open_dir(clconv_tunedb *db)
 {
     if (db->opened || !db->root)
@@ -163,13 +174,15 @@ static bool open_dir(clconv_tunedb *db)
     db->opened = true;
     clconv_text why = CLCONV_TEXT_EMPTY;
     db->dir = clconv_os_private_subdir(db->root, CLCONV_TUNEDB_DIR, &why);
-    if (db->dir)
-        clconv_os_remove_unfinished(db->dir, DAY);
-    else
+    if (!db->dir)
         clconv_log_warn(&db->log,
                         "cache directory %s is not used (%s): tuned records "
                         "are kept in memory only",
                         db->root, why.data ? why.data : "no memory");
+    else if (why.length > 0)
+        warn_of_writing(db, &why);
+    else
+        clconv_os_remove_unfinished(db->dir, DAY);
     clconv_text_free(&why);
     return db->dir != NULL;
 }
@@ -219,8 +232,9 @@ static clconv_record_result parse_file(const char *name, const char *data,
  * library may know the rest. */
 static void drop_damaged(clconv_tunedb *db, const char *path, const char *why)
 {
-    clconv_log_warn(&db->log, "tuned record %s is dropped: %s", path, why);
-    clconv_os_remove(path);
+    bool gone = clconv_os_remove(path);
+    clconv_log_warn(&db->log, "tuned record %s is %s: %s", path,
+                    gone ? "dropped" : "not used", why);
 }
 
 /* Keeps what a file says, unless that is known. */
@@ -253,7 +267,7 @@ static void read_file(clconv_tunedb *db, const char *name)
     size_t size;
     clconv_text why = CLCONV_TEXT_EMPTY;
     clconv_os_result result =
-        clconv_os_read(path, CLCONV_RECORD_LINE + 1, &data, &size, &why);
+        clconv_os_read_trusted(path, CLCONV_RECORD_LINE + 1, &data, &size, &why);
     if (result == CLCONV_OS_DONE) {
         take_file(db, name, path, data, size);
         free(data);
@@ -331,12 +345,10 @@ static bool write_file(clconv_tunedb *db, const char *name,
     clconv_text why = CLCONV_TEXT_EMPTY;
     bool done = clconv_os_replace(db->dir, name, line->data, line->length,
                                   &why) == CLCONV_OS_DONE;
-    if (!done && !db->warned)
-        clconv_log_warn(&db->log,
-                        "cache directory %s cannot be written (%s): new tuned "
-                        "records are kept in memory only",
-                        db->dir, why.data ? why.data : "no memory");
-    db->warned = !done;
+    if (done)
+        db->warned = false;
+    else
+        warn_of_writing(db, &why);
     clconv_text_free(&why);
     return done;
 }
@@ -376,20 +388,20 @@ bool clconv_tunedb_save(clconv_tunedb *db, const clconv_record *r)
     return ok;
 }
 
-void clconv_tunedb_remove(clconv_tunedb *db, const clconv_record *r)
+bool clconv_tunedb_remove(clconv_tunedb *db, const clconv_record *r)
 {
     char name[CLCONV_HASH_HEX];
     if (!name_of(r, name))
-        return;
+        return false;
     clconv_mutex_lock(db->mutex);
     entry *e = find_file(db, name);
     char *path = open_dir(db) ? path_of(db, name) : NULL;
-    if (path)
-        clconv_os_remove(path);
-    if (e)
+    bool gone = !path || clconv_os_remove(path);
+    if (e && gone)
         e->state = GONE;
     clconv_mutex_unlock(db->mutex);
     free(path);
+    return gone;
 }
 
 /* ---- Listing ----------------------------------------------------------- */

@@ -17,9 +17,9 @@
 typedef struct clconv_tunedb clconv_tunedb;
 
 /* dir: the cache directory, as clconv_store_find_dir() has it, or NULL: the
- * shipped records alone. Reads nothing before it is asked; a directory that
- * cannot be made, written or trusted is not used, with a warning. NULL: no
- * memory. */
+ * shipped records alone. Reads nothing before it is asked. A directory that
+ * cannot be made, read or trusted (os.h) is not used, with a warning; one that
+ * cannot be written is read. NULL: no memory. */
 clconv_tunedb *clconv_tunedb_new(const char *dir, const clconv_log *log);
 void clconv_tunedb_free(clconv_tunedb *db); /* NULL: no-op */
 
@@ -39,16 +39,16 @@ int clconv_tunedb_find(clconv_tunedb *db, const clconv_problem *problem,
                        clconv_match out[CLCONV_MAX_MATCHES]);
 
 /* Keeps the record, in this context and on disk, in place of an older one of
- * the same key. False if it could not be written (said in the log); this
- * context has it all the same, unless it is no record that could be read
- * again. */
+ * the same key. False if it could not be written (said in the log, with the
+ * directory's path); this context has it all the same, unless it is no record
+ * that could be read again. */
 bool clconv_tunedb_save(clconv_tunedb *db, const clconv_record *r);
 
 /* Every record of the user's directory, in a stable order; index from 0, NULL:
  * no more. Those behind a record that is removed move up. */
 const clconv_record *clconv_tunedb_user_record(clconv_tunedb *db, int index);
 
-/* Removes the record of that key from the user's directory. */
-void clconv_tunedb_remove(clconv_tunedb *db, const clconv_record *r);
+/* Removes the record of that key from the user's directory. Is it gone? */
+bool clconv_tunedb_remove(clconv_tunedb *db, const clconv_record *r);
 
 #endif

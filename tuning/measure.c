@@ -1,6 +1,8 @@
 /*
  * The first set of tensors is the one that results are looked at; between calls
- * of this module all sets hold the same random operands.
+ * of this module all sets hold the same random operands. The reference has a
+ * context of its own, in memory: the caller's cache gets the programs of the
+ * plans that are measured, and no others.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -37,7 +39,9 @@ static clconv_status fill(clconv_measure *m)
     clconv_status status = clconv_tensors_new(c->cl_ctx, m->queue, &m->problem,
                                               m->ops, sets, &m->tensors);
     if (status == CLCONV_OK)
-        status = clconv_reference_new(m->context, m->queue, &m->desc, m->ops,
+        status = clconv_context_new_scratch(c, &m->apart);
+    if (status == CLCONV_OK)
+        status = clconv_reference_new(m->apart, m->queue, &m->desc, m->ops,
                                       REFERENCE_FLOPS, &m->reference);
     if (status == CLCONV_OK)
         status = load(m, CLCONV_SAMPLE_RANDOM);
@@ -89,6 +93,7 @@ void clconv_measure_free(clconv_measure *m)
         clReleaseMemObject(m->workspace);
     if (m->queue)
         clReleaseCommandQueue(m->queue);
+    clconv_context_release(m->apart);
     clconv_context_release(m->context);
     free(m);
 }

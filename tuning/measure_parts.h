@@ -12,6 +12,7 @@
 
 struct clconv_measure {
     clconv_context *context; /* retained */
+    clconv_context *apart;   /* of the reference alone */
     clconv_desc desc;
     clconv_problem problem;
     unsigned ops;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "elements.h"
+#include "splitmix.h"
 
 /* 2^-10 * 2^-17 = 7.5e-9, and a power of two changes no digit. */
 #define TINY_SIZE 0x1p-17
@@ -27,15 +28,6 @@ const char *clconv_sample_word(clconv_sample sample)
 }
 
 /* ---- Numbers from a counter -------------------------------------------- */
-
-/* SplitMix64, by Steele, Lea and Flood (2014). */
-static uint64_t scatter(uint64_t counter)
-{
-    uint64_t z = counter * 0x9E3779B97F4A7C15u;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-}
 
 /* Near to normal, mean 0, variance 1, within 2 sqrt(3): four uniform numbers,
  * whose sum has variance 4 / 12. */
@@ -69,12 +61,12 @@ static float sign_of(const maker *m, size_t i)
         pixel = i / (pixels * channels) * pixels + i % pixels;
     }
     uint64_t square = pixel / 2 * channels + channel / 2;
-    return (channel + pixel + scatter(~square)) & 1 ? -1.0F : 1.0F;
+    return (channel + pixel + clconv_random_at(~square)) & 1 ? -1.0F : 1.0F;
 }
 
 static float value_of(const maker *m, size_t i)
 {
-    uint64_t bits = scatter(m->seed + i);
+    uint64_t bits = clconv_random_at(m->seed + i);
     switch (m->sample) {
     case CLCONV_SAMPLE_INTEGERS:
         return (float)((int)(bits % (2 * INTEGER_MAX + 1)) - INTEGER_MAX);

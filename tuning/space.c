@@ -10,13 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-uint64_t clconv_random(uint64_t *state)
-{
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
+#include "splitmix.h"
 
 /* ---- Places ------------------------------------------------------------ */
 

@@ -56,7 +56,4 @@ int clconv_space_find(const clconv_space *s, const clconv_kernel *kernel,
 /* The index of the same with its sizes in the program; -1: there is none. */
 int clconv_space_baked_twin(const clconv_space *s, int index);
 
-/* The next number of a sequence that starts at any seed (SplitMix64). */
-uint64_t clconv_random(uint64_t *state);
-
 #endif

@@ -232,7 +232,9 @@ typedef struct clconv_context_options {
     void *log_user;
     /* Where compiled programs are kept. NULL: $CLCONV_CACHE_DIR, else
      * $XDG_CACHE_HOME/clconv, else ~/.cache/clconv. "": memory only. A
-     * directory that cannot be written means memory only, with a warning. */
+     * directory that cannot be written is read, with a warning once something
+     * would be written. It is not used, with a warning, if it belongs to
+     * neither this user nor root, or others may write to it. */
     const char *cache_dir;
     /* For tests: act as if the device had this matrix unit and compute its
      * products in plain OpenCL C, such as "mma_m16n8k16". NULL: none. */
@@ -246,7 +248,9 @@ CLCONV_API void clconv_context_options_init(clconv_context_options *options);
  * Reads the environment and the device once. options may be NULL. The
  * context retains cl_ctx and is shared freely between threads. With
  * CLCONV_OFFLINE=1 in the environment its plans compile nothing from source:
- * every program must be in the cache, and the device needs no compiler.
+ * every program must be in the cache, and the device needs no compiler. On an
+ * NVIDIA sm_90 it multiplies two small matrices, on a queue of its own, to see
+ * whether wgmma works; the first time that compiles a program.
  * Errors: INVALID_ARGUMENT (device not in cl_ctx), UNSUPPORTED (no
  * compiler, big-endian device), OPENCL_ERROR, OUT_OF_MEMORY.
  */

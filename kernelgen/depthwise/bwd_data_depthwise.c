@@ -334,11 +334,11 @@ static void emit_entry(clconv_emit *e, const clconv_task *t,
     clconv_output_emit_tally(e, t->problem, CLCONV_DX);
     clconv_emit_line(e, nchw ? "read_weights(weights, w, shape, at);"
                              : "read_weights(weights, w, shape, at, line);");
-    clconv_emit_line(e, "for (int f = 0; f < shape.stride_w; ++f)");
+    clconv_emit_line(e, "for (int f = 0; f < (int)shape.stride_w; ++f)");
     clconv_emit_line(e, "    phases[f] = find_phase(f + shape.pad_left, "
                         "shape.stride_w, shape.dilation_w, shape.s,");
     clconv_emit_line(e, "        shape.tap_step_w, shape.base);");
-    clconv_emit_line(e, "for (int f = 0; f < shape.stride_h; ++f)");
+    clconv_emit_line(e, "for (int f = 0; f < (int)shape.stride_h; ++f)");
     clconv_emit_line(e, "    row_phases[f] = find_phase(f, shape.stride_h, "
                         "shape.dilation_h, shape.r, shape.tap_step_h, 0);");
     clconv_emit_line(e, "clear(ring, shape.planes * shape.ring * "

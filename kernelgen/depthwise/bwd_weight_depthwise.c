@@ -339,7 +339,7 @@ static void emit_row(clconv_emit *e, const clconv_task *t)
     if (!nchw)
         clconv_emit_line(e, "planes_dy(d, shape.row, dy, from, at.columns, "
                             "at.channels, shape);");
-    clconv_emit_open(e, "for (int k = 0; k < shape.planes; ++k)");
+    clconv_emit_open(e, "for (int k = 0; k < (int)shape.planes; ++k)");
     emit_plane(e, nchw);
     clconv_emit_close(e);
     clconv_emit_line(e, "from += shape.dy_row;");

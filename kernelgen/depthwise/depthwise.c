@@ -105,6 +105,8 @@ static void add_strides(clconv_shape *s, const clconv_problem *p)
     clconv_shape_add(s, "x_column", x.column);
 }
 
+/* Where the text compares one of these, a long, with an int, it casts it: if
+ * it is a constant, Mesa 22.3 takes every int to be larger. */
 void clconv_depthwise_add_sizes(clconv_shape *s, const clconv_problem *p,
                                 int64_t batch)
 {
@@ -342,7 +344,7 @@ void clconv_depthwise_emit_sum(clconv_emit *e, const clconv_task *t,
     clconv_emit_line(e, "if (count <= 0)");
     clconv_emit_line(e, "    return;");
     clconv_emit_line(e, "$float total = 0.0f;");
-    clconv_emit_line(e, "for (int part = 0; part < shape.parts; ++part)");
+    clconv_emit_line(e, "for (int part = 0; part < (int)shape.parts; ++part)");
     clconv_emit_line(e, "    total += get_part$vn(scratch, "
                         "part * shape.elements + i, count);");
     clconv_emit_line(e, "put_dw$vn(dw, i, 1, count, total, beta$tally);");

@@ -97,10 +97,10 @@ static void emit_find_lines(clconv_emit *e)
     clconv_emit_open(e, NULL);
     clconv_emit_line(e, "const int mask = shape.ring - 1;");
     clconv_emit_line(e, "int lines = 0;");
-    clconv_emit_open(e, "for (int r = 0; r < shape.r; ++r)");
+    clconv_emit_open(e, "for (int r = 0; r < (int)shape.r; ++r)");
     clconv_emit_line(e, "const int h = p * shape.stride_h + "
                         "r * shape.dilation_h - shape.pad_top;");
-    clconv_emit_line(e, "if (h < 0 || h >= shape.h)");
+    clconv_emit_line(e, "if (h < 0 || h >= (int)shape.h)");
     clconv_emit_line(e, "    continue;");
     clconv_emit_line(e, "row_at[lines] = (h & mask) * shape.pitch;");
     clconv_emit_line(e, "sum_at[lines++] = r * shape.s * $next;");
@@ -285,7 +285,7 @@ static void emit_fold(clconv_emit *e)
 static void emit_find_taps(clconv_emit *e, bool nchw)
 {
     clconv_emit_open(e, "static void find_taps(int *tap_at, shape_t shape)");
-    clconv_emit_open(e, "for (int s = 0; s < shape.s; ++s)");
+    clconv_emit_open(e, "for (int s = 0; s < (int)shape.s; ++s)");
     clconv_emit_line(e, "const int w = shape.lead + s * shape.dilation_w;");
     clconv_emit_line(e, nchw ? "tap_at[s] = w % shape.stride_w * shape.phase + "
                                "w / shape.stride_w;"

@@ -142,7 +142,7 @@ static void emit_find_lines(clconv_emit *e)
     clconv_emit_open(e, "for (int tap = 0; tap < phase.taps; ++tap)");
     clconv_emit_line(e, "const int slot = wrap(meet.slot + p - meet.p, "
                         "shape.ring);");
-    clconv_emit_line(e, "const int planes = p >= 0 && p < shape.p ? "
+    clconv_emit_line(e, "const int planes = p >= 0 && p < (int)shape.p ? "
                         "shape.planes : 0;");
     clconv_emit_open(e, "for (int k = 0; k < planes; ++k)");
     clconv_emit_line(e, "row_at[lines] = (k * shape.ring + slot) * "

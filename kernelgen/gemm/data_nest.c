@@ -131,7 +131,7 @@ static void emit_taps(clconv_emit *e)
                         "b->s_step;");
     clconv_emit_line(e, "b->taps = taps_r * b->taps_s;");
     clconv_emit_line(e, "b->begin = 0;");
-    clconv_emit_line(e, "b->end = b->taps * s->group_k;");
+    clconv_emit_line(e, "b->end = b->taps * $tap_terms;");
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
@@ -202,9 +202,9 @@ static void emit_term(clconv_emit *e, clconv_data_order order)
     clconv_nest_open_function(
         e, "int3 term_at(const block_t *b, const sizes_t *s, "
            "int k)");
-    clconv_emit_line(e, channels ? "int tap = k / s->group_k;"
+    clconv_emit_line(e, channels ? "int tap = k / $tap_terms;"
                                  : "int tap = k % b->taps;");
-    clconv_emit_line(e, channels ? "int channel = k % s->group_k;"
+    clconv_emit_line(e, channels ? "int channel = k % $tap_terms;"
                                  : "int channel = k / b->taps;");
     clconv_emit_line(e, "int r = b->r0 + tap / b->taps_s * b->r_step;");
     clconv_emit_line(e, "int t = b->s0 + tap % b->taps_s * b->s_step;");
@@ -278,20 +278,42 @@ static void emit_dx(clconv_emit *e)
     clconv_emit_blank(e);
 }
 
-void clconv_data_nest_emit(clconv_emit *e, clconv_data_order order)
+void clconv_data_nest_emit_blocks(clconv_emit *e, clconv_data_order order,
+                                  const char *tap_terms)
 {
+    clconv_emit_set_text(e, "tap_terms", tap_terms);
     clconv_sizes_emit(e);
     clconv_emit_part(e, "taps");
-    clconv_emit_part(e, "spot");
     emit_block_type(e);
     emit_taps(e);
     emit_place(e);
     emit_pixel(e);
-    emit_dy_row(e);
     emit_term(e, order);
+    emit_dx(e);
+}
+
+void clconv_data_nest_emit(clconv_emit *e, clconv_data_order order)
+{
+    clconv_data_nest_emit_blocks(e, order, "s->group_k");
+    clconv_emit_part(e, "spot");
+    emit_dy_row(e);
     emit_dy_term(e);
     emit_w(e);
-    emit_dx(e);
+}
+
+void clconv_data_nest_emit_count(clconv_emit *e)
+{
+    clconv_nest_open_function(e, "int block_count(const sizes_t *s)");
+    clconv_emit_line(e, "int lines = (s->h - 1) / s->stride_h + 1;");
+    clconv_emit_line(e, "int columns = (s->w - 1) / s->stride_w + 1;");
+    clconv_emit_line(e, "int pixel_tiles = (s->n * lines * columns + $tile_m - "
+                        "1) / $tile_m;");
+    clconv_emit_line(e, "int c_tiles = (s->group_c + $tile_n - 1) / $tile_n;");
+    clconv_emit_line(e,
+                     "return min(s->stride_h, s->h) * min(s->stride_w, s->w) "
+                     "* s->groups * pixel_tiles * c_tiles;");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
 }
 
 void clconv_data_nest_emit_place(clconv_emit *e)

@@ -50,7 +50,20 @@ void clconv_data_nest_pass(const clconv_task *t, const char *entry,
  * $tile_n. */
 void clconv_data_nest_emit(clconv_emit *e, clconv_data_order order);
 
+/* The same without the spots, for kernels that do not ask for elements one by
+ * one. tap_terms: terms of a tap, of which those past group_k are zeros; an
+ * expression of sizes_t *s. Besides:
+ *     int3 pixel_at(&block, &sizes, row)    image (-1: none), line, column
+ *     int3 term_at(&block, &sizes, k)       channel, r, s */
+void clconv_data_nest_emit_blocks(clconv_emit *e, clconv_data_order order,
+                                  const char *tap_terms);
+
 /* In the entry point: declares block. */
 void clconv_data_nest_emit_place(clconv_emit *e);
+
+/* For kernels whose work-groups take several blocks: the statement that sets
+ * block to the one of int number, and int block_count(&sizes). */
+#define CLCONV_DATA_NEST_PLACE "block_place(&block, &sizes, number);"
+void clconv_data_nest_emit_count(clconv_emit *e);
 
 #endif

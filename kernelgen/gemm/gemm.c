@@ -15,7 +15,7 @@
 
 static bool has_unit(const clconv_device *d)
 {
-    return d->unit == CLCONV_UNIT_MMA_M16N8K16 &&
+    return clconv_device_has_unit(d, CLCONV_UNIT_MMA_M16N8K16) &&
            (d->unit_emulated || d->nv_sm >= 80) &&
            d->max_work_group >= CLCONV_GEMM_ITEMS &&
            d->local_memory >= MIN_LOCAL_MEMORY;
@@ -41,7 +41,7 @@ void clconv_gemm_defaults(int64_t columns, int *values)
 
 static clconv_unit_block unit_block_of(const clconv_task *t)
 {
-    const clconv_unit *unit = clconv_unit_get(t->device->unit);
+    const clconv_unit *unit = clconv_unit_get(CLCONV_UNIT_MMA_M16N8K16);
     return (clconv_unit_block){
         .unit = unit,
         .emulated = t->device->unit_emulated,

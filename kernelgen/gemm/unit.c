@@ -68,8 +68,8 @@ static void set_holes(clconv_emit *e, const clconv_unit_block *b)
     clconv_emit_set(e, "exchange_b", exchange_b(b));
 }
 
-static void emit_fact(clconv_emit *e, const char *name,
-                      const clconv_unit_fact *fact)
+void clconv_unit_emit_fact(clconv_emit *e, const char *name,
+                           const clconv_unit_fact *fact)
 {
     clconv_emit_set_text(e, "fact", name);
     clconv_emit_set_text(e, "expression", fact->text);
@@ -119,12 +119,12 @@ void clconv_unit_emit_functions(clconv_emit *e, const clconv_unit_block *b)
     if (b->emulated)
         emit_dot(e, u->k);
     clconv_emit_line(e, "/* Where the unit keeps its elements. */");
-    emit_fact(e, "a_row", &u->a_row);
-    emit_fact(e, "a_k", &u->a_k);
-    emit_fact(e, "b_k", &u->b_k);
-    emit_fact(e, "b_column", &u->b_column);
-    emit_fact(e, "c_row", &u->c_row);
-    emit_fact(e, "c_column", &u->c_column);
+    clconv_unit_emit_fact(e, "a_row", &u->a_row);
+    clconv_unit_emit_fact(e, "a_k", &u->a_k);
+    clconv_unit_emit_fact(e, "b_k", &u->b_k);
+    clconv_unit_emit_fact(e, "b_column", &u->b_column);
+    clconv_unit_emit_fact(e, "c_row", &u->c_row);
+    clconv_unit_emit_fact(e, "c_column", &u->c_column);
     emit_load(e);
 }
 

@@ -3,7 +3,7 @@
  * which element, and how the unit rounds. Loop nests are written against this
  * header alone, so that they know no unit's layout:
  *
- *     clconv_unit_block block = {.unit = clconv_unit_get(device->unit), ...};
+ *     clconv_unit_block block = {.unit = clconv_unit_get(id), ...};
  *     clconv_unit_emit_functions(e, &block);  // between functions
  *     ... in the kernel, with int item, tile_a and tile_b declared:
  *     clconv_unit_emit_start(e, &block);      // lane, warp, acc = 0, scratch
@@ -68,7 +68,7 @@ typedef struct clconv_unit {
     const char *native_part;
 } clconv_unit;
 
-/* NULL for CLCONV_UNIT_NONE. */
+/* NULL for a unit that is not described by fragments. */
 const clconv_unit *clconv_unit_get(clconv_unit_id id);
 
 /*
@@ -89,6 +89,10 @@ bool clconv_unit_fits(const clconv_unit_block *b);
 
 /* Bytes of local memory beside the tiles. */
 size_t clconv_unit_local_bytes(const clconv_unit_block *b);
+
+/* int name(int lane, int reg, int part) */
+void clconv_unit_emit_fact(clconv_emit *e, const char *name,
+                           const clconv_unit_fact *fact);
 
 void clconv_unit_emit_functions(clconv_emit *e, const clconv_unit_block *b);
 void clconv_unit_emit_start(clconv_emit *e, const clconv_unit_block *b);

@@ -108,7 +108,10 @@ static void product_pass(const clconv_task *t, const clconv_weight_tile *tile,
                          clconv_pass *out)
 {
     int64_t blocks = clconv_weight_nest_blocks(t->problem, tile->m, tile->n);
-    out->groups = (size_t)(tile->split * blocks);
+    int64_t tiles = tile->split * blocks;
+    out->groups =
+        (size_t)(tile->work_groups ? clconv_min(tiles, tile->work_groups)
+                                   : tiles);
     clconv_entry_arg(out, CLCONV_ARG_OPERAND, CLCONV_DY);
     clconv_entry_arg(out, CLCONV_ARG_OPERAND, CLCONV_X);
     if (tile->split == 1) {
@@ -170,7 +173,7 @@ static void emit_place(clconv_emit *e)
     clconv_nest_open_function(e,
                               "void block_place(block_t *b, const sizes_t *s, "
                               "int split, int number)");
-    clconv_emit_line(e, "b->columns = s->r * s->s * s->group_c;");
+    clconv_emit_line(e, "b->columns = s->r * s->s * $tap_columns;");
     clconv_emit_line(e, "int column_tiles = (b->columns + $tile_n - 1) / "
                         "$tile_n;");
     clconv_emit_line(e, "int k_tiles = (s->group_k + $tile_m - 1) / $tile_m;");
@@ -227,9 +230,9 @@ static void emit_column(clconv_emit *e, clconv_weight_order order)
     bool channels = order == CLCONV_WEIGHT_CHANNELS_FASTEST;
     clconv_nest_open_function(e,
                               "int3 column_at(const sizes_t *s, int column)");
-    clconv_emit_line(e, channels ? "int tap = column / s->group_c;"
+    clconv_emit_line(e, channels ? "int tap = column / $tap_columns;"
                                  : "int tap = column % (s->r * s->s);");
-    clconv_emit_line(e, channels ? "int channel = column % s->group_c;"
+    clconv_emit_line(e, channels ? "int channel = column % $tap_columns;"
                                  : "int channel = column / (s->r * s->s);");
     clconv_emit_line(e, "return (int3)(channel, tap / s->s, tap % s->s);");
     clconv_emit_close(e);
@@ -264,7 +267,7 @@ static void emit_x(clconv_emit *e)
     clconv_emit_blank(e);
 }
 
-static void emit_dw(clconv_emit *e)
+static void emit_dw(clconv_emit *e, bool padded)
 {
     clconv_nest_open_function(e,
                               "long dw_row(const block_t *b, const sizes_t *s, "
@@ -280,22 +283,47 @@ static void emit_dw(clconv_emit *e)
     clconv_emit_line(e, "int3 column = column_at(s, b->column0 + n);");
     clconv_emit_line(e, "long at = column.x * s->w_channel + "
                         "column.y * s->w_row + column.z * s->w_column;");
-    clconv_emit_line(e, "return b->column0 + n < b->columns ? at : -1;");
+    clconv_emit_line(e, padded ? "return b->column0 + n < b->columns && "
+                                 "column.x < s->group_c ? at : -1;"
+                               : "return b->column0 + n < b->columns ? at : "
+                                 "-1;");
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
 
-void clconv_weight_nest_emit(clconv_emit *e, clconv_weight_order order)
+static void emit_blocks(clconv_emit *e, clconv_weight_order order, bool padded)
 {
     clconv_sizes_emit(e);
-    clconv_emit_part(e, "spot");
     emit_block_type(e);
     emit_place(e);
     emit_pixel(e);
-    emit_dy(e);
     emit_column(e, order);
+    emit_dw(e, padded);
+}
+
+void clconv_weight_nest_emit_blocks(clconv_emit *e, const char *tap_columns)
+{
+    clconv_emit_set_text(e, "tap_columns", tap_columns);
+    emit_blocks(e, CLCONV_WEIGHT_CHANNELS_FASTEST, true);
+}
+
+void clconv_weight_nest_emit(clconv_emit *e, clconv_weight_order order)
+{
+    clconv_emit_set_text(e, "tap_columns", "s->group_c");
+    emit_blocks(e, order, false);
+    clconv_emit_part(e, "spot");
+    emit_dy(e);
     emit_x(e);
-    emit_dw(e);
+}
+
+void clconv_weight_nest_emit_count(clconv_emit *e)
+{
+    clconv_nest_open_function(e, "int block_count(const sizes_t *s)");
+    clconv_emit_line(e, "int columns = s->r * s->s * $tap_columns;");
+    clconv_emit_line(e, "return $split * s->groups * ((s->group_k + $tile_m - "
+                        "1) / $tile_m) * ((columns + $tile_n - 1) / $tile_n);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
 }
 
 void clconv_weight_nest_emit_place(clconv_emit *e)

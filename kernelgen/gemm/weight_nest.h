@@ -26,7 +26,8 @@ typedef enum clconv_weight_order {
 
 typedef struct clconv_weight_tile {
     int m, n, k, split;
-    int items; /* of a work-group */
+    int items;           /* of a work-group */
+    int64_t work_groups; /* at most; 0: one a tile */
 } clconv_weight_tile;
 
 clconv_nest clconv_weight_nest(const clconv_problem *p);
@@ -67,8 +68,20 @@ int clconv_weight_nest_passes(const clconv_task *t, const char *entry,
  * and $tile_k. */
 void clconv_weight_nest_emit(clconv_emit *e, clconv_weight_order order);
 
+/* The same without the spots, for kernels that do not ask for elements one by
+ * one; channels are fastest. tap_columns: columns of a tap, of which those past
+ * group_c are not in dW; an expression of sizes_t *s. Besides:
+ *     int3 pixel_at(&sizes, pixel)     image, row, column of dY
+ *     int3 column_at(&sizes, column)   channel, r, s */
+void clconv_weight_nest_emit_blocks(clconv_emit *e, const char *tap_columns);
+
 /* In the entry point: declares block. Needs the hole $split, an int. */
 void clconv_weight_nest_emit_place(clconv_emit *e);
+
+/* For kernels whose work-groups take several blocks: the statement that sets
+ * block to the one of int number, and int block_count(&sizes). */
+#define CLCONV_WEIGHT_NEST_PLACE "block_place(&block, &sizes, $split, number);"
+void clconv_weight_nest_emit_count(clconv_emit *e);
 
 /* The entry of the pass that adds the parts; needs $split. attribute: see
  * entry.h. */

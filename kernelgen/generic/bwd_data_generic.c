@@ -168,12 +168,13 @@ static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
 
 /* ---- The weights ------------------------------------------------------ */
 
-static void emit_weights(clconv_emit *e, const clconv_task *t)
+/* Those of one tap and output channel, item. */
+static void emit_prepare(clconv_emit *e, const clconv_task *t)
 {
-    clconv_pass pass = weights_pass(t);
-    clconv_operand_emit_load(e, t, CLCONV_W, 1);
-    clconv_entry_open(e, t, &pass, NULL);
-    clconv_emit_line(e, "long item = (long)get_global_id(0);");
+    clconv_entry_emit_apart(e, t, t->values[LWS]);
+    clconv_emit_line(e, "static void prepare(__global const $stored *w, "
+                        "__global float *scratch,");
+    clconv_emit_open(e, "    sizes_t sizes, long item)");
     clconv_emit_line(e, "scratch += item * sizes.group_c;");
     clconv_generic_emit_place(e, "k", "sizes.group_k");
     clconv_generic_emit_place(e, "s", "sizes.s");
@@ -186,6 +187,18 @@ static void emit_weights(clconv_emit *e, const clconv_task *t)
     clconv_emit_line(e, "for (int c = 0; c < sizes.group_c; ++c)");
     clconv_emit_line(e, "    scratch[c] = load_w(w, f + "
                         "c * sizes.w_channel);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+static void emit_weights(clconv_emit *e, const clconv_task *t)
+{
+    clconv_pass pass = weights_pass(t);
+    clconv_operand_emit_load(e, t, CLCONV_W, 1);
+    emit_prepare(e, t);
+    clconv_entry_open(e, t, &pass, NULL);
+    clconv_emit_line(e, "prepare(w, scratch, sizes, "
+                        "(long)get_global_id(0));");
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
@@ -351,7 +364,37 @@ static void emit_put(clconv_emit *e, bool nchw)
     }
 }
 
-/* One tile of dX, $tile vectors. */
+/* Tiles of a phase's columns vary fastest, so that neighbours read and write
+ * neighbours. */
+static void emit_find_place(clconv_emit *e, const clconv_task *t)
+{
+    bool nchw = t->problem->layout == CLCONV_NCHW;
+    clconv_emit_set(e, "step_w", t->values[nchw ? VEC : TILE]);
+    clconv_emit_set(e, "step_c", t->values[nchw ? TILE : VEC]);
+    clconv_emit_line(e, "int phases = min(sizes.stride_w, sizes.w);");
+    clconv_emit_line(e, "int tiles = (sizes.w - 1) / sizes.stride_w / $step_w "
+                        "+ 1;");
+    clconv_emit_line(e, "int blocks = (sizes.group_c - 1) / $step_c + 1;");
+    clconv_generic_emit_place(e, "column", "tiles");
+    clconv_generic_emit_place(e, "phase", "phases");
+    clconv_generic_emit_place(e, "h", "sizes.h");
+    clconv_generic_emit_place(e, "block", "blocks");
+    clconv_generic_emit_place(e, "group", "sizes.groups");
+    clconv_emit_line(e, "if (item >= sizes.n)");
+    clconv_emit_line(e, "    return;");
+    clconv_emit_line(e, "place_t at = { (int)item, group, block * $step_c, "
+                        "h, phase, column * $step_w };");
+}
+
+static void set_types(clconv_emit *e, const clconv_task *t)
+{
+    bool half_w = clconv_operand_is_half(t, CLCONV_W) && !prepares(t);
+    bool half_dy = clconv_operand_is_half(t, CLCONV_DY);
+    clconv_emit_set_text(e, "dy_type", half_dy ? "half" : "float");
+    clconv_emit_set_text(e, "w_type", half_w ? "half" : "float");
+}
+
+/* The work-item's tile of dX, $tile vectors. */
 static void emit_tile(clconv_emit *e, const clconv_task *t)
 {
     bool nchw = t->problem->layout == CLCONV_NCHW;
@@ -359,16 +402,14 @@ static void emit_tile(clconv_emit *e, const clconv_task *t)
     clconv_operand_set_width(e, vec);
     clconv_generic_set_lanes(e, vec);
     clconv_emit_set(e, "reach", nchw ? vec : t->values[TILE]);
-    clconv_emit_set_text(
-        e, "dy_type", clconv_operand_is_half(t, CLCONV_DY) ? "half" : "float");
-    clconv_emit_set_text(
-        e, "w_type",
-        clconv_operand_is_half(t, CLCONV_W) && !prepares(t) ? "half" : "float");
+    set_types(e, t);
+    clconv_entry_emit_apart(e, t, t->values[LWS]);
     clconv_emit_line(e, "static void tile(__global const $dy_type *dy, "
                         "__global const $w_type *w,");
     clconv_emit_line(e, "    __global $stored *dx, float beta"
                         "$tally_parameter, sizes_t sizes,");
-    clconv_emit_open(e, "    place_t at)");
+    clconv_emit_open(e, "    long item)");
+    emit_find_place(e, t);
     clconv_emit_line(e, "long first_k = at.group * sizes.group_k;");
     clconv_emit_line(e, "long dy_end = sizes.n * sizes.dy_image;");
     if (!nchw && vec > 1)
@@ -385,37 +426,14 @@ static void emit_tile(clconv_emit *e, const clconv_task *t)
 
 /* ---- The entry point -------------------------------------------------- */
 
-/* Tiles of a phase's columns vary fastest, so that neighbours read and write
- * neighbours. */
-static void emit_find_place(clconv_emit *e, const clconv_task *t)
-{
-    bool nchw = t->problem->layout == CLCONV_NCHW;
-    clconv_emit_set(e, "columns_step", t->values[nchw ? VEC : TILE]);
-    clconv_emit_line(e, "long item = (long)get_global_id(0);");
-    clconv_emit_line(e, "int phases = min(sizes.stride_w, sizes.w);");
-    clconv_emit_line(e, "int columns = (sizes.w - 1) / sizes.stride_w + 1;");
-    clconv_emit_line(e, "int tiles = (columns - 1) / $columns_step + 1;");
-    clconv_emit_line(e, nchw ? "int step = $tile;" : "int step = $vec;");
-    clconv_emit_line(e, "int blocks = (sizes.group_c - 1) / step + 1;");
-    clconv_generic_emit_place(e, "column", "tiles");
-    clconv_generic_emit_place(e, "phase", "phases");
-    clconv_generic_emit_place(e, "h", "sizes.h");
-    clconv_generic_emit_place(e, "block", "blocks");
-    clconv_generic_emit_place(e, "group", "sizes.groups");
-    clconv_emit_line(e, "if (item >= sizes.n)");
-    clconv_emit_line(e, "    return;");
-    clconv_emit_line(e, "place_t at = { (int)item, group, block * step, "
-                        " h, phase, column * $columns_step };");
-}
-
 static void emit_entry(clconv_emit *e, const clconv_task *t)
 {
     clconv_pass pass = main_pass(t, t->problem->n);
     clconv_entry_open(e, t, &pass, NULL);
     clconv_output_emit_tally(e, t->problem, CLCONV_DX);
-    emit_find_place(e, t);
     clconv_emit_set_text(e, "weights", prepares(t) ? "scratch" : "w");
-    clconv_emit_line(e, "tile(dy, $weights, dx, beta$tally, sizes, at);");
+    clconv_emit_line(e, "tile(dy, $weights, dx, beta$tally, sizes, "
+                        "(long)get_global_id(0));");
     clconv_output_emit_flush(e, t->problem, CLCONV_DX);
     clconv_emit_close(e);
 }

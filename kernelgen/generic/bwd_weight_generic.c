@@ -229,28 +229,30 @@ static void emit_each_sum(clconv_emit *e, const char *statement)
     clconv_emit_line(e, statement);
 }
 
-/* float16 spread_x(x, i, step, hit): elements i, i + step, ... where hit. */
-static void emit_spread(clconv_emit *e)
+/* float16 spread_x(p, i, step, hit): elements i, i + step, ... where hit. */
+static void emit_spread(clconv_emit *e, const clconv_task *t)
 {
+    bool fused = clconv_operand_is_fused(t, CLCONV_X);
+    clconv_operand_set_raw(e, t->device, clconv_operand_is_half(t, CLCONV_X), 1);
     clconv_emit_line(
-        e, "static float16 spread_x(__global const $x_type *x, long i, "
+        e, "static float16 spread_x(__global const $x_type *p, long i, "
            "long step, int16 hit,");
     clconv_emit_open(e, "    long end)");
-    clconv_emit_open(e, "if (step == 1)");
-    clconv_emit_line(e, "return window_x16(x, i, end);");
-    clconv_emit_close(e);
-    clconv_emit_open(e, "if (step == 2)");
-    clconv_emit_line(e, "float16 a = window_x16(x, i, end);");
-    clconv_emit_line(e, "float16 b = window_x16(x, i + 16, end);");
+    clconv_emit_open(e, "if (step <= 2)");
+    clconv_emit_line(e, "float16 a = window_x16(p, i, end);");
+    clconv_emit_line(e, "if (step == 1)");
+    clconv_emit_line(e, "    return a;");
+    clconv_emit_line(e, "float16 b = window_x16(p, i + 16, end);");
     clconv_emit_line(e, "return (float16)(a.even, b.even);");
     clconv_emit_close(e);
     clconv_emit_line(e, "float v[16];");
     clconv_emit_line(e, "int in[16];");
     clconv_emit_line(e, "vstore16(hit, 0, in);");
-    clconv_emit_line(e, "for (int lane = 0; lane < 16; ++lane)");
-    clconv_emit_line(e, "    v[lane] = in[lane] ? load_x(x, i + lane * step) "
-                        ": 0.0f;");
-    clconv_emit_line(e, "return vload16(0, v);");
+    clconv_emit_line(e, "#pragma unroll 1");
+    clconv_emit_line(e, "for (int lane = 0; lane < 16; ++lane, i += step)");
+    clconv_emit_line(e, "    v[lane] = in[lane] ? $raw : 0.0f;");
+    clconv_emit_line(e, fused ? "return round_x16(vload16(0, v));"
+                              : "return vload16(0, v);");
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
@@ -404,7 +406,25 @@ static void emit_put(clconv_emit *e, const clconv_task *t)
     clconv_emit_close(e);
 }
 
-/* $outputs: the parameters that take the results. */
+static void emit_find_place(clconv_emit *e, const clconv_task *t)
+{
+    tile shape = tile_of(t);
+    bool nchw = t->problem->layout == CLCONV_NCHW;
+    clconv_emit_set(e, "block_k", shape.k);
+    clconv_emit_set(e, "block_c", nchw ? shape.c : t->values[VEC]);
+    clconv_emit_line(e, "int blocks_k = (sizes.group_k - 1) / $block_k + 1;");
+    clconv_emit_line(e, "int blocks_c = (sizes.group_c - 1) / $block_c + 1;");
+    clconv_generic_emit_place(e, "s", "sizes.s");
+    clconv_generic_emit_place(e, "r", "sizes.r");
+    clconv_generic_emit_place(e, "c", "blocks_c");
+    clconv_generic_emit_place(e, "k", "blocks_k");
+    clconv_generic_emit_place(e, "group", "sizes.groups");
+    clconv_emit_line(e, "if (item >= $split)");
+    clconv_emit_line(e, "    return;");
+    clconv_emit_line(e, "place_t at = { (int)item, group, k * $block_k, "
+                        "c * $block_c, r, s };");
+}
+
 static void emit_tile(clconv_emit *e, const clconv_task *t)
 {
     int vec = t->values[VEC];
@@ -414,13 +434,15 @@ static void emit_tile(clconv_emit *e, const clconv_task *t)
     clconv_emit_set(e, "tile_k", shape.k);
     clconv_emit_set(e, "tile_c", shape.c);
     clconv_emit_set(e, "sums", shape.k * shape.c);
+    clconv_entry_emit_apart(e, t, t->values[LWS]);
     clconv_emit_line(e, "static void tile(__global const $dy_type *dy, "
                         "__global const $x_type *x,");
     clconv_emit_open(e, t->values[SPLIT] > 1
                             ? "    __global float *scratch, sizes_t sizes, "
-                              "place_t at)"
+                              "long item)"
                             : "    __global $stored *dw, float beta"
-                              "$tally_parameter, sizes_t sizes, place_t at)");
+                              "$tally_parameter, sizes_t sizes, long item)");
+    emit_find_place(e, t);
     clconv_emit_line(e, "long first_k = at.group * sizes.group_k;");
     clconv_emit_line(e, "long first_c = at.group * sizes.group_c;");
     clconv_emit_line(e, "long dy_end = sizes.n * sizes.dy_image;");
@@ -437,26 +459,6 @@ static void emit_tile(clconv_emit *e, const clconv_task *t)
 
 /* ---- The entry points ------------------------------------------------- */
 
-static void emit_find_place(clconv_emit *e, const clconv_task *t)
-{
-    tile shape = tile_of(t);
-    bool nchw = t->problem->layout == CLCONV_NCHW;
-    clconv_emit_set(e, "block_k", shape.k);
-    clconv_emit_set(e, "block_c", nchw ? shape.c : t->values[VEC]);
-    clconv_emit_line(e, "long item = (long)get_global_id(0);");
-    clconv_emit_line(e, "int blocks_k = (sizes.group_k - 1) / $block_k + 1;");
-    clconv_emit_line(e, "int blocks_c = (sizes.group_c - 1) / $block_c + 1;");
-    clconv_generic_emit_place(e, "s", "sizes.s");
-    clconv_generic_emit_place(e, "r", "sizes.r");
-    clconv_generic_emit_place(e, "c", "blocks_c");
-    clconv_generic_emit_place(e, "k", "blocks_k");
-    clconv_generic_emit_place(e, "group", "sizes.groups");
-    clconv_emit_line(e, "if (item >= $split)");
-    clconv_emit_line(e, "    return;");
-    clconv_emit_line(e, "place_t at = { (int)item, group, k * $block_k, "
-                        "c * $block_c, r, s };");
-}
-
 static void emit_entry(clconv_emit *e, const clconv_task *t)
 {
     clconv_pass pass = main_pass(t);
@@ -464,9 +466,9 @@ static void emit_entry(clconv_emit *e, const clconv_task *t)
     clconv_entry_open(e, t, &pass, NULL);
     if (!split)
         clconv_output_emit_tally(e, t->problem, CLCONV_DW);
-    emit_find_place(e, t);
-    clconv_emit_line(e, split ? "tile(dy, x, scratch, sizes, at);"
-                              : "tile(dy, x, dw, beta$tally, sizes, at);");
+    clconv_emit_set_text(e, "id", "(long)get_global_id(0)");
+    clconv_emit_line(e, split ? "tile(dy, x, scratch, sizes, $id);"
+                              : "tile(dy, x, dw, beta$tally, sizes, $id);");
     if (!split)
         clconv_output_emit_flush(e, t->problem, CLCONV_DW);
     clconv_emit_close(e);
@@ -514,8 +516,11 @@ static void emit(clconv_emit *e, const clconv_task *t)
     clconv_generic_emit_window(e, t, CLCONV_DY, vec);
     clconv_generic_emit_window(e, t, CLCONV_X, vec);
     if (nchw && vec > 1)
-        emit_spread(e);
-    clconv_output_emit_put(e, t->problem, CLCONV_DW, vec);
+        emit_spread(e, t);
+    if (nchw && t->values[SPLIT] == 1)
+        clconv_output_emit_store(e, t->problem, CLCONV_DW, 1);
+    else
+        clconv_output_emit_put(e, t->problem, CLCONV_DW, vec);
     if (t->values[SPLIT] > 1)
         clconv_emit_part(e, "partial");
     emit_place_type(e);

@@ -13,18 +13,22 @@ void clconv_generic_set_lanes(clconv_emit *e, int width)
                                    : "0");
 }
 
-/* The vector at an end of the tensor, element by element. Not inlined: it is
- * rare, long once unrolled, and called from many places. */
-static void emit_edge(clconv_emit *e)
+/* The vector at an end of the tensor, element by element, rounded as a whole.
+ * Not inlined: it is rare, and called from many places. */
+static void emit_edge(clconv_emit *e, const clconv_task *t, clconv_tensor tensor)
 {
+    bool fused = clconv_operand_is_fused(t, tensor);
+    clconv_operand_set_raw(e, t->device, clconv_operand_is_half(t, tensor), 1);
     clconv_emit_line(e, "__attribute__((noinline))");
     clconv_emit_line(e, "static float16 edge_${tensor}16("
                         "__global const $stored *p, long i,");
     clconv_emit_open(e, "    long end)");
     clconv_emit_line(e, "float v[16];");
-    clconv_emit_line(e, "for (int lane = 0; lane < 16; ++lane)");
-    clconv_emit_line(e, "    v[lane] = window_$tensor(p, i + lane, end);");
-    clconv_emit_line(e, "return vload16(0, v);");
+    clconv_emit_line(e, "#pragma unroll 1");
+    clconv_emit_line(e, "for (int lane = 0; lane < 16; ++lane, ++i)");
+    clconv_emit_line(e, "    v[lane] = i >= 0 && i < end ? $raw : 0.0f;");
+    clconv_emit_line(e, fused ? "return round_${tensor}16(vload16(0, v));"
+                              : "return vload16(0, v);");
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
@@ -41,10 +45,8 @@ static void emit_window16(clconv_emit *e)
     clconv_emit_blank(e);
 }
 
-void clconv_generic_emit_window(clconv_emit *e, const clconv_task *t,
-                                clconv_tensor tensor, int width)
+static void emit_window1(clconv_emit *e)
 {
-    clconv_operand_emit_load(e, t, tensor, 1);
     clconv_emit_line(e, "static float window_$tensor("
                         "__global const $stored *p, long i,");
     clconv_emit_open(e, "    long end)");
@@ -52,10 +54,17 @@ void clconv_generic_emit_window(clconv_emit *e, const clconv_task *t,
                         ": 0.0f;");
     clconv_emit_close(e);
     clconv_emit_blank(e);
-    if (width == 1)
-        return;
+}
+
+void clconv_generic_emit_window(clconv_emit *e, const clconv_task *t,
+                                clconv_tensor tensor, int width)
+{
     clconv_operand_emit_load(e, t, tensor, width);
-    emit_edge(e);
+    if (width == 1) {
+        emit_window1(e);
+        return;
+    }
+    emit_edge(e, t, tensor);
     emit_window16(e);
 }
 

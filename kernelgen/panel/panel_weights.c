@@ -73,7 +73,7 @@ static void emit_read_part(clconv_emit *e)
     clconv_emit_line(e, "return read_w16(w, i);");
     clconv_emit_close(e);
     clconv_emit_line(e, "float part[16] = {0.0f};");
-    clconv_emit_open(e, "for (int j = 0; j < count; ++j)");
+    clconv_emit_open(e, "for (int j = 0; j < (int)count; ++j)");
     clconv_emit_line(e, "part[j] = read_w(w, i + j);");
     clconv_emit_close(e);
     clconv_emit_line(e, "return vload16(0, part);");
@@ -146,7 +146,7 @@ static void emit_pick_taps(clconv_emit *e)
     clconv_emit_line(e, "const int t = i / k_count;");
     clconv_emit_line(e, "const int k = i % k_count;");
     clconv_emit_line(e, "float part[16] = {0.0f};");
-    clconv_emit_open(e, "for (int c = 0; c < 16 && c < channels; ++c)");
+    clconv_emit_open(e, "for (int c = 0; c < 16 && c < (int)channels; ++c)");
     clconv_emit_line(e, "part[c] = read_w(w, from + k * k_step + c * taps + "
                         "t);");
     clconv_emit_close(e);

@@ -85,11 +85,22 @@ Test(bench_contest, the_work_is_that_of_the_outputs)
     row all = run(columns_find("fp32"), CLCONV_OP_BACKWARD);
     row dw = run(columns_find("fp32"), CLCONV_OP_DW);
 
-    cr_assert_eq(all.work.flop, 2 * 2 * 240 * 27);
+    cr_assert_eq(all.flop, 2 * 2 * 240 * 27);
     /* x and dx, w and dw, dy, db. */
-    cr_assert_eq(all.work.bytes, 4 * (2 * 180 + 2 * 108 + 240 + 4));
-    cr_assert_eq(dw.work.flop, 2 * 240 * 27);
-    cr_assert_eq(dw.work.bytes, 4 * (180 + 108 + 240));
+    cr_assert_eq(all.entries[0].bytes, 4 * (2 * 180 + 2 * 108 + 240 + 4));
+    cr_assert_eq(dw.flop, 2 * 240 * 27);
+    cr_assert_eq(dw.entries[0].bytes, 4 * (180 + 108 + 240));
+}
+
+Test(bench_contest, fp16_tensors_are_half_the_bytes)
+{
+    row r = run(columns_find("fp16"), CLCONV_OP_BACKWARD);
+    const entry *fp16 = &r.entries[1];
+
+    cr_assert_eq(fp16->status, ENTRY_TIMED, "%s", fp16->why);
+    cr_assert(fp16->error > 1e-6 && fp16->error < 5e-3, "%g", fp16->error);
+    /* x and dx, w, dy; dw and db stay fp32. */
+    cr_assert_eq(fp16->bytes, 2 * (2 * 180 + 108 + 240) + 4 * (108 + 4));
 }
 
 Test(bench_contest, an_error_beyond_the_bound_is_wrong_and_not_timed)

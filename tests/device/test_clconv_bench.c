@@ -222,6 +222,17 @@ Test(clconv_bench, batch_and_layout_are_changed_in_every_problem)
     cr_assert(says("left out by --max-gflop: 1"), "%s", result.out);
 }
 
+Test(clconv_bench, without_peaks_there_is_no_share_of_them)
+{
+    char json[600];
+
+    join(json, "--json=", "a.json");
+    run("--no-peaks", json, NULL, NULL);
+    cr_assert_eq(result.status, 0, "%s%s", result.out, result.err);
+    cr_assert(says("peaks   not measured"), "%s", result.out);
+    cr_assert(strstr(read_file("a.json"), "\"roofline_share\": null"));
+}
+
 /* No kernel covers it: no time, the reason, and no failure. */
 Test(clconv_bench, says_why_a_contender_has_no_time)
 {

@@ -7,6 +7,7 @@
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -214,6 +215,100 @@ Test(clconv_tune, survives_wrong_results)
 }
 
 /* ---- Kills --------------------------------------------------------------- */
+
+/* What /proc says of a process. */
+typedef struct process {
+    pid_t id, parent;
+    char name[32], state;
+} process;
+
+static bool read_process(pid_t id, process *out)
+{
+    char file[64];
+    int parent;
+    snprintf(file, sizeof file, "/proc/%ld/stat", (long)id);
+    FILE *stat = fopen(file, "r");
+    if (!stat)
+        return false;
+    int fields =
+        fscanf(stat, "%*d (%31[^)]) %c %d", out->name, &out->state, &parent);
+    fclose(stat);
+    out->id = id;
+    out->parent = (pid_t)parent;
+    return fields == 3;
+}
+
+/* One that nobody has asked for its exit status has ended all the same. */
+static bool is_alive(pid_t id)
+{
+    process p;
+    return read_process(id, &p) && p.state != 'Z' && p.state != 'X';
+}
+
+enum { MAX_CHILDREN = 16 };
+
+static int list_children(pid_t parent, process out[MAX_CHILDREN])
+{
+    int count = 0;
+    DIR *stream = opendir("/proc");
+    for (struct dirent *e = stream ? readdir(stream) : NULL;
+         e && count < MAX_CHILDREN; e = readdir(stream)) {
+        pid_t id = (pid_t)strtol(e->d_name, NULL, 10);
+        count += id > 0 && read_process(id, &out[count]) &&
+                 out[count].parent == parent;
+    }
+    if (stream)
+        closedir(stream);
+    return count;
+}
+
+static bool is_judging(const process *children, int count)
+{
+    for (int i = 0; i < count; ++i)
+        if (strcmp(children[i].name, "clconv-check") == 0)
+            return true;
+    return false;
+}
+
+static void nap(void)
+{
+    nanosleep(&(struct timespec){0, 50000000}, NULL);
+}
+
+/* Of a problem whose judgement takes many seconds. */
+static pid_t start_long_judgement(void)
+{
+    pid_t id = fork();
+    if (id == 0) {
+        execl(CLCONV_TUNE, CLCONV_TUNE, "--cache-dir", directory, PATIENT,
+              "--budget=1s", "--plan", "bwd_data_generic;bwd_weight_generic",
+              "n8c64h64w64k64r3s3p1", (char *)NULL);
+        _exit(127);
+    }
+    cr_assert_gt(id, 0);
+    return id;
+}
+
+Test(clconv_tune, takes_workers_and_a_judgement_along_when_it_is_killed)
+{
+    enum { PATIENCE = 100 }; /* naps */
+    process children[MAX_CHILDREN];
+    pid_t id = start_long_judgement();
+    int count = 0, alive = 1;
+    for (int i = 0; i < 6000 && !is_judging(children, count); ++i, nap())
+        count = list_children(id, children);
+    kill(id, SIGKILL);
+    waitpid(id, NULL, 0);
+    cr_assert(is_judging(children, count), "there was no judgement");
+    cr_assert_gt(count, 1, "there was no worker");
+    for (int i = 0; i < PATIENCE && alive; ++i, nap()) {
+        alive = 0;
+        for (int c = 0; c < count; ++c)
+            alive += is_alive(children[c].id);
+    }
+    cr_assert_eq(alive, 0, "%d of %d processes outlived clconv-tune", alive,
+                 count);
+}
 
 /* Every candidate, which takes longer than anybody waits. */
 static pid_t start_long_run(const char *csv)

@@ -234,6 +234,11 @@ Test(contenders, mixed_gives_the_gradients)
     check_contender("mixed", EVERYTHING);
 }
 
+Test(contenders, fp16_tensors_give_the_gradients)
+{
+    check_contender("fp16", EVERYTHING);
+}
+
 Test(contenders, fp32_gives_the_gradients)
 {
     check_contender("fp32", EVERYTHING);

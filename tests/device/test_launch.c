@@ -11,6 +11,7 @@
 
 #include "cl_build.h"
 #include "cl_launch.h"
+#include "cuda_maps.h"
 #include "host.h"
 #include "kernel_shape.h"
 #include "sizes.h"
@@ -40,6 +41,8 @@ static const char tell_source[] =
     "    __global float *dy, long dy_offset,\n"
     "    __global half *dy_copy, long dy_copy_offset,\n"
     "    __global half *w, long w_offset,\n"
+    "    __global half *x_packed, long x_packed_offset,\n"
+    "    __global half *x, long x_offset,\n"
     "    __global float *scratch, long scratch_offset,\n"
     "    __global uint *x_counts, long x_counts_offset,\n"
     "    __global uint *no_counts, long no_counts_offset,\n"
@@ -64,13 +67,26 @@ static const char tell_source[] =
     "    out[15] = dy[dy_offset];\n"
     "    out[16] = shape.pitch;\n"
     "    out[17] = shape.length / 4294967296L;\n"
+    "    out[18] = x_packed_offset;\n"
+    "    out[19] = x_offset;\n"
     "    scratch[scratch_offset] = 1.0f;\n"
     "}\n";
 
-enum { TOLD = 18 };
+enum { TOLD = 20 };
 
-/* The passes of the next launch; fake_passes() gives them for any batch but
- * takes local from here for the batch of the problem, local_later else. */
+/* Halves of the map's words, low first. */
+static const char map_source[] =
+    "typedef struct { ulong word[16]; } map_t;\n"
+    "__kernel void fake_0(__global float *dw, long dw_offset,\n"
+    "    map_t x_map) {\n"
+    "    for (int i = 0; i < 32; ++i)\n"
+    "        dw[dw_offset + i]\n"
+    "            = (float)(uint)(x_map.word[i / 2] >> (i % 2 * 32));\n"
+    "}\n";
+
+/* The passes of the next launch; fake_passes() gives them for any batch, whose
+ * images X's map has, but takes local from here for the batch of the problem,
+ * local_later else. */
 static clconv_pass passes_now[3];
 static int pass_count;
 static size_t local_later;
@@ -78,6 +94,7 @@ static size_t local_later;
 static int fake_passes(const clconv_task *t, int64_t batch, clconv_pass *out)
 {
     memcpy(out, passes_now, sizeof passes_now);
+    out[0].map[CLCONV_X].size[3] = batch;
     if (local_later && batch != t->problem->n)
         out[pass_count - 1].local = local_later;
     return pass_count;
@@ -135,6 +152,8 @@ static void make_telling_pass(void)
     add_arg(pass, CLCONV_ARG_TENSOR, CLCONV_DY);
     add_arg(pass, CLCONV_ARG_OPERAND, CLCONV_DY); /* copied */
     add_arg(pass, CLCONV_ARG_OPERAND, CLCONV_W);  /* not copied */
+    add_arg(pass, CLCONV_ARG_PACKED, CLCONV_X);
+    add_arg(pass, CLCONV_ARG_OPERAND, CLCONV_X); /* packed */
     add_arg(pass, CLCONV_ARG_SCRATCH, CLCONV_DW);
     add_arg(pass, CLCONV_ARG_COUNTS, CLCONV_X);
     add_arg(pass, CLCONV_ARG_COUNTS, CLCONV_DY);
@@ -144,6 +163,21 @@ static void make_telling_pass(void)
     add_arg(pass, CLCONV_ARG_SIZES, CLCONV_DW);
     clconv_shape shape = telling_shape();
     clconv_shape_arg(&shape, pass);
+}
+
+/* One pass that is given a map of X. */
+static void make_map_pass(void)
+{
+    pass_count = 1;
+    passes_now[0] = (clconv_pass){
+        .entry = "fake_0",
+        .groups = 1,
+        .local = 1,
+        .serves = CLCONV_OP_DW,
+        .map[CLCONV_X] = {.size = {64, 5, 6}, .box = {64, 8, 8, 1}},
+    };
+    add_arg(&passes_now[0], CLCONV_ARG_TENSOR, CLCONV_DW);
+    add_arg(&passes_now[0], CLCONV_ARG_MAP, CLCONV_X);
 }
 
 /* ---- A stage for it ---------------------------------------------------- */
@@ -162,6 +196,7 @@ enum {
     DW_OFFSET = 64,
     DY_OFFSET = 32,
     COPY = 256,
+    PACKED = 768,
     SCRATCH = 512,
     WORKSPACE = 1024
 };
@@ -176,10 +211,11 @@ static void open_stage(stage *s)
     cr_assert_eq(clconv_problem_init(&desc, &s->steps.problem), CLCONV_OK);
     s->steps.step[0] = (clconv_step){
         .kernel = &fake,
-        .copies = CLCONV_BIT(CLCONV_DY),
+        .copies = CLCONV_BIT(CLCONV_DY) | CLCONV_PACKED(CLCONV_X),
         .scratch_offset = SCRATCH,
     };
     s->steps.copy_offset[CLCONV_DY] = COPY;
+    s->steps.packed_offset[CLCONV_X] = PACKED;
     s->steps.workspace = WORKSPACE;
     cr_assert_eq(clconv_launch_new(s->host.context, s->host.device, &s->steps,
                                    &s->facts, &s->launch),
@@ -280,6 +316,8 @@ Test(launch, every_kind_of_argument_arrives)
                         [15] = 7,
                         [16] = 29,
                         [17] = 3,
+                        [18] = (256 + PACKED) / 2,
+                        [19] = (256 + PACKED) / 2,
                     });
     clReleaseMemObject(s.call.workspace.mem);
     clReleaseMemObject(s.call.report.mem);
@@ -303,6 +341,123 @@ Test(launch, what_is_not_given_arrives_as_null_and_0)
     cr_assert_eq(told[4], SCRATCH / 4, "a workspace of its own");
     cr_assert_eq(told[5], 0, "no report");
     cr_assert_eq(told[6], 0);
+    close_stage(&s);
+}
+
+/* ---- Tensor maps ------------------------------------------------------- */
+
+/* In libcuda's place: box[0] in word 1, images - 1 high in word 5. */
+static int encoded; /* maps */
+static bool refuses;
+
+bool __wrap_clconv_cuda_maps_encode(clconv_cuda_maps *cuda,
+                                    const clconv_tensor_map *m,
+                                    clconv_map_template *out, clconv_text *why);
+
+bool __wrap_clconv_cuda_maps_encode(clconv_cuda_maps *cuda,
+                                    const clconv_tensor_map *m,
+                                    clconv_map_template *out, clconv_text *why)
+{
+    (void)cuda;
+    ++encoded;
+    if (refuses)
+        clconv_text_puts(why, "it is refused here");
+    *out = (clconv_map_template){
+        .word = {[1] = (uint64_t)m->box[0]},
+        .images = 11,
+        .bias = -1,
+    };
+    return !refuses;
+}
+
+/* Once more, for the passes that there are now, on a device with or without
+ * emulated units. */
+static clconv_status relaunch(stage *s, bool emulated)
+{
+    clconv_launch_free(s->launch);
+    s->launch = NULL;
+    s->facts.unit_emulated = emulated;
+    return clconv_launch_new(s->host.context, s->host.device, &s->steps,
+                             &s->facts, &s->launch);
+}
+
+static void expect_map(stage *s, const uint64_t want[CLCONV_TENSOR_MAP_WORDS])
+{
+    float told[2 * CLCONV_TENSOR_MAP_WORDS];
+    cr_assert_eq(add(s, map_source), CLCONV_OK, "%s", clconv_last_error());
+    cr_assert_eq(
+        clconv_launch_run(s->launch, s->host.queue, &s->call, 0, NULL, NULL),
+        CLCONV_OK, "%s", clconv_last_error());
+    host_finish(&s->host);
+    host_read(&s->host, s->dw, DW_OFFSET, sizeof told, told);
+    for (int i = 0; i < 2 * CLCONV_TENSOR_MAP_WORDS; ++i) {
+        uint32_t half = (uint32_t)(want[i / 2] >> i % 2 * 32);
+        cr_assert_eq(told[i], (float)half, "half %d: %g, not %g", i,
+                     (double)told[i], (double)half);
+    }
+}
+
+Test(launch, a_map_arrives_as_the_driver_encodes_it_for_the_calls_images)
+{
+    stage s;
+    open_stage(&s);
+    make_map_pass();
+    cr_assert_eq(relaunch(&s, false), CLCONV_OK, "%s", clconv_last_error());
+    cr_assert_eq(encoded, 1);
+    expect_map(&s, (uint64_t[CLCONV_TENSOR_MAP_WORDS]){
+                       [1] = 64,
+                       [5] = (uint64_t)(2 - 1) << 32,
+                   });
+    cr_assert_eq(encoded, 1, "a call encodes nothing");
+    close_stage(&s);
+}
+
+Test(launch, the_map_of_an_empty_batch_is_one_of_one_image)
+{
+    stage s;
+    open_stage(&s);
+    make_map_pass();
+    s.call.batch = 0;
+    cr_assert_eq(relaunch(&s, false), CLCONV_OK, "%s", clconv_last_error());
+    expect_map(&s, (uint64_t[CLCONV_TENSOR_MAP_WORDS]){[1] = 64});
+    close_stage(&s);
+}
+
+Test(launch, in_emulation_a_map_arrives_as_its_description)
+{
+    stage s;
+    open_stage(&s);
+    make_map_pass();
+    cr_assert_eq(relaunch(&s, true), CLCONV_OK, "%s", clconv_last_error());
+    clconv_tensor_map map = passes_now[0].map[CLCONV_X];
+    uint64_t want[CLCONV_TENSOR_MAP_WORDS];
+    map.size[3] = 2;
+    clconv_tensor_map_describe(&map, want);
+    expect_map(&s, want);
+    cr_assert_eq(encoded, 0);
+    close_stage(&s);
+}
+
+Test(launch, a_map_that_is_refused_fails_the_plan)
+{
+    stage s;
+    open_stage(&s);
+    make_map_pass();
+    refuses = true;
+    cr_assert_eq(relaunch(&s, false), CLCONV_BUILD_FAILED);
+    cr_assert_str_eq(clconv_last_error(), "kernel fake_0: no tensor map of x: "
+                                          "it is refused here");
+    close_stage(&s);
+}
+
+Test(launch, a_pass_with_nothing_to_do_needs_no_map)
+{
+    stage s;
+    open_stage(&s);
+    make_map_pass();
+    passes_now[0].groups = 0;
+    cr_assert_eq(relaunch(&s, false), CLCONV_OK);
+    cr_assert_eq(encoded, 0);
     close_stage(&s);
 }
 

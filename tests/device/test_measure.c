@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache_dir.h"
 #include "host.h"
 #include "measure_parts.h"
+#include "rig.h"
 #include "verdict.h"
 
 typedef struct bench {
@@ -19,22 +21,28 @@ typedef struct bench {
     clconv_measure *measure;
 } bench;
 
-static void open_with(bench *b, const char *problem, const char *emulate)
+static void open_as(bench *b, const char *problem,
+                    const clconv_context_options *options)
 {
-    clconv_context_options options;
     clconv_desc desc;
-    clconv_context_options_init(&options);
-    options.cache_dir = "";
-    options.emulate_unit = emulate;
     cr_assert_eq(host_open(getenv("CLCONV_DEVICE"), HOST_IN_ORDER, &b->host),
                  HOST_OK);
-    cr_assert_eq(clconv_context_create(b->host.context, b->host.device,
-                                       &options, &b->context),
+    cr_assert_eq(clconv_context_create(b->host.context, b->host.device, options,
+                                       &b->context),
                  CLCONV_OK, "%s", clconv_last_error());
     cr_assert_eq(clconv_desc_parse(problem, &desc), CLCONV_OK, "%s", problem);
     cr_assert_eq(
         clconv_measure_new(b->context, &desc, CLCONV_OP_BACKWARD, &b->measure),
         CLCONV_OK, "%s: %s", problem, clconv_last_error());
+}
+
+static void open_with(bench *b, const char *problem, const char *emulate)
+{
+    clconv_context_options options;
+    clconv_context_options_init(&options);
+    options.cache_dir = "";
+    options.emulate_unit = emulate;
+    open_as(b, problem, &options);
 }
 
 static void open_bench(bench *b, const char *problem)
@@ -102,6 +110,29 @@ Test(measure, right_plans_pass_every_judgement)
         EXPECT_OUTCOME(trial, CLCONV_TRIAL_OK, cases[i].problem);
         close_bench(&b);
     }
+}
+
+/* What judges it, in fp32, leaves none. */
+Test(measure, the_callers_cache_gets_the_programs_of_the_plan_alone)
+{
+    bench b;
+    cache_dir dir;
+    clconv_context_options options;
+    clconv_context_options_init(&options);
+    cache_dir_make(&dir);
+    options.cache_dir = dir.path;
+    options.cache_policy = CLCONV_CACHE_ALL;
+    options.emulate_unit = "none"; /* no programs but plans' */
+    open_as(&b, problem, &options);
+    clconv_trial trial = prepare(&b, CLCONV_OP_BACKWARD, "");
+    EXPECT_OUTCOME(trial, CLCONV_TRIAL_OK, problem);
+    trial = judge(&b, CLCONV_OP_BACKWARD, "");
+    EXPECT_OUTCOME(trial, CLCONV_TRIAL_OK, problem);
+    close_bench(&b);
+    int kept = cache_dir_count(&dir);
+    cr_assert_gt(kept, 0);
+    cr_assert_eq(rig_count_stored(problem, &options), kept);
+    cache_dir_remove(&dir);
 }
 
 Test(measure, images_that_repeat_give_what_the_reference_says)
@@ -276,7 +307,7 @@ Test(measure, what_the_compiler_refuses_has_failed_to_build)
     if (b.context->device.nv_sm == 0) {
         /* NVIDIA's assembly, which no other compiler takes. */
         b.context->device.nv_sm = 80;
-        b.context->device.unit = CLCONV_UNIT_MMA_M16N8K16;
+        b.context->device.units = CLCONV_BIT(CLCONV_UNIT_MMA_M16N8K16);
         clconv_trial trial =
             prepare(&b, CLCONV_OP_DX, "bwd_data_mma:cast=separate");
         EXPECT_OUTCOME(trial, CLCONV_TRIAL_BUILD_FAILED, "mma");

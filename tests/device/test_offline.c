@@ -15,6 +15,7 @@
 #include "bundle.h"
 #include "cache_dir.h"
 #include "cl_query.h"
+#include "mounts.h"
 #include "objects.h"
 #include "rig.h"
 
@@ -108,6 +109,7 @@ static clconv_context_options options_for(const cache_dir *d)
     clconv_context_options_init(&options);
     options.cache_dir = d->path;
     options.cache_policy = CLCONV_CACHE_ALL;
+    options.emulate_unit = "none"; /* no programs but plans' */
     options.log = cache_log_write;
     options.log_user = &warnings;
     return options;
@@ -203,13 +205,37 @@ Test(offline, programs_come_from_disk_and_are_counted)
     come_back(&o);
 }
 
+/* As of a cache that was made for a whole system. */
+Test(offline, programs_come_from_a_directory_that_cannot_be_written)
+{
+    if (!mounts_enter())
+        cr_skip_test("nothing can be mounted here");
+    cr_assert_gt(live(&dir), 0);
+    mounts_read_only(dir.path);
+    cr_assert_eq(live(&dir), 0);
+    cr_assert_eq(warnings.warnings, 0, "%s", warnings.last);
+    mounts_end(dir.path);
+}
+
 /* ---- Other devices -------------------------------------------------------- */
+
+static host_result open_without_compiler(const char *offline)
+{
+    host h = {.queue = NULL};
+    pretended = no_compiler;
+    setenv("CLCONV_OFFLINE", offline, 1);
+    host_result result = host_open(NULL, HOST_IN_ORDER, &h);
+    pretended.name = 0;
+    host_close(&h);
+    return result;
+}
 
 static clconv_status create_without_compiler(const char *offline)
 {
     host h;
     clconv_context *context = NULL;
     clconv_context_options options = options_for(&dir);
+    setenv("CLCONV_OFFLINE", "", 1);
     cr_assert_eq(host_open(getenv("CLCONV_DEVICE"), HOST_IN_ORDER, &h), HOST_OK);
     pretended = no_compiler;
     setenv("CLCONV_OFFLINE", offline, 1);
@@ -230,6 +256,14 @@ Test(offline, a_device_without_a_compiler_is_taken_offline_alone)
         cr_assert_not_null(strstr(clconv_last_error(), "has no compiler"), "%s",
                            clconv_last_error());
     }
+}
+
+/* By the programs, too, which must open it to import what was made elsewhere. */
+Test(offline, a_host_without_a_compiler_is_opened_offline_alone)
+{
+    cr_assert_eq(open_without_compiler("1"), HOST_OK);
+    cr_assert_eq(open_without_compiler("0"), HOST_NO_DEVICE);
+    cr_assert_eq(open_without_compiler(""), HOST_NO_DEVICE);
 }
 
 Test(offline, programs_of_another_driver_or_device_are_not_used)

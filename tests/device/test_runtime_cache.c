@@ -131,6 +131,7 @@ Test(runtime_cache, the_log_tells_of_each_program_that_was_compiled)
     rig r;
     int built = 0;
     clconv_context_options options = options_for("");
+    options.emulate_unit = "none"; /* no program but the plan's */
     options.log = count_built;
     options.log_user = &built;
     rig_open(&r, HOST_IN_ORDER, problem, &options);

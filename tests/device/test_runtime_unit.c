@@ -56,26 +56,33 @@ Test(runtime_unit, no_unit_can_be_asked_for)
     rig_close(&r);
 }
 
-/* Makes the next plans believe that the device is a GPU with the unit. False
- * if it may well be. */
-static bool claim_unit(clconv_context *context)
+#define MMA CLCONV_BIT(CLCONV_UNIT_MMA_M16N8K16)
+#define WGMMA CLCONV_BIT(CLCONV_UNIT_WGMMA)
+
+/* Makes the next plans believe that the device is a GPU with these units.
+ * False if it may well be. */
+static bool claim_units(clconv_context *context, int nv_sm, unsigned units)
 {
     if (context->device.nv_sm > 0)
         return false;
-    context->device.nv_sm = 80;
+    context->device.nv_sm = nv_sm;
     context->device.is_cpu = false;
     context->device.compute_units = 108;
-    context->device.unit = CLCONV_UNIT_MMA_M16N8K16;
+    context->device.units = units;
     context->device.unit_emulated = false;
+    context->device.tensor_maps = (units & CLCONV_BIT(CLCONV_UNIT_WGMMA)) != 0;
     return true;
 }
+
+#define MMA CLCONV_BIT(CLCONV_UNIT_MMA_M16N8K16)
+#define WGMMA CLCONV_BIT(CLCONV_UNIT_WGMMA)
 
 Test(runtime_unit, where_the_unit_does_not_build_the_plan_does_without)
 {
     rig r;
     clconv_context_options options = memory_only();
     rig_open(&r, HOST_IN_ORDER, unit_problem, &options);
-    if (!claim_unit(r.context))
+    if (!claim_units(r.context, 80, MMA))
         cr_skip_test("the device may have this unit");
     clconv_plan_release(r.plan);
     cr_assert_eq(clconv_plan_create(r.context, &r.desc, CLCONV_OP_BACKWARD,
@@ -90,12 +97,45 @@ Test(runtime_unit, where_the_unit_does_not_build_the_plan_does_without)
     rig_close(&r);
 }
 
+/* Which units a plan does without, if nothing for any unit builds on a device
+ * that claims both. */
+static void expect_dropped(const char *wanted, unsigned ops,
+                           const char *dropped, const char *kept)
+{
+    rig r;
+    clconv_desc desc;
+    clconv_context_options options = memory_only();
+    rig_open(&r, HOST_IN_ORDER, problem, &options);
+    if (!claim_units(r.context, 90, MMA | WGMMA))
+        cr_skip_test("the device may have these units");
+    clconv_plan *plan = NULL;
+    cr_assert_eq(clconv_desc_parse(wanted, &desc), CLCONV_OK);
+    cr_assert_eq(clconv_plan_create(r.context, &desc, ops, NULL, &plan),
+                 CLCONV_OK, "%s", clconv_last_error());
+    cr_assert_not_null(strstr(warnings.last, dropped), "%s: \"%s\"", wanted,
+                       warnings.last);
+    const char *device = rig_explain(plan, "device: ");
+    cr_assert_not_null(strstr(device, kept), "%s", device);
+    clconv_plan_release(plan);
+    rig_close(&r);
+}
+
+/* The first would be for wgmma, then for no unit; the second for mma. */
+Test(runtime_unit, wgmma_goes_first_then_all_units)
+{
+    expect_dropped("n64c256h28w28k256r3s3p1_nhwc", CLCONV_OP_DX,
+                   "without the matrix unit wgmma:", ", unit mma_m16n8k16)");
+    expect_dropped(
+        unit_problem, CLCONV_OP_DW,
+        "without the matrix unit mma_m16n8k16+wgmma:", "compute units)");
+}
+
 Test(runtime_unit, a_kernel_that_was_asked_for_must_build)
 {
     rig r;
     clconv_context_options options = memory_only();
     rig_open(&r, HOST_IN_ORDER, problem, &options);
-    if (!claim_unit(r.context))
+    if (!claim_units(r.context, 80, MMA))
         cr_skip_test("the device may have this unit");
     clconv_plan_options plan_options;
     clconv_plan_options_init(&plan_options);

@@ -223,7 +223,7 @@ Test(tuned_plans, a_record_that_does_not_build_is_passed_over)
         cr_skip_test("the device may have the unit");
     device->nv_sm = 80;
     device->is_cpu = false;
-    device->unit = CLCONV_UNIT_MMA_M16N8K16;
+    device->units = CLCONV_BIT(CLCONV_UNIT_MMA_M16N8K16);
     clconv_record record = record_of("n2c32h6w8k32r3s3p1", device);
     strcpy(record.plan, "cast;bwd_data_mma;bwd_weight_mma");
     cr_assert(clconv_tunedb_save(r.context->tunedb, &record));

@@ -74,12 +74,14 @@ typedef struct {
 /*
  * The first filter tap from r on that a stride lets meet the input at
  * position x (counted from the padding's edge): x - r * dilation must be a
- * multiple of the stride. taps if there is none.
+ * multiple of the stride. taps if there is none; r is at most that.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 int tap_from(int r, int x, int dilation, int stride, int taps)
 {
+    if (stride == 1)
+        return r;
     while (r < taps && (x - r * dilation) % stride != 0)
         ++r;
     return r;
@@ -297,7 +299,7 @@ static int find_lines(int *row_at, int *tap_at, shape_t shape, meet_t meet, phas
     int p = meet.p + phase.column;
     for (int tap = 0; tap < phase.taps; ++tap) {
         const int slot = wrap(meet.slot + p - meet.p, shape.ring);
-        const int planes = p >= 0 && p < shape.p ? shape.planes : 0;
+        const int planes = p >= 0 && p < (int)shape.p ? shape.planes : 0;
         for (int k = 0; k < planes; ++k) {
             row_at[lines] = (k * shape.ring + slot) * shape.pitch;
             tap_at[lines++] = (k * shape.r + r) * shape.s * 1;
@@ -518,10 +520,10 @@ void bwd_data_depthwise(
     int row_at[64], tap_at[64];
     phase_t phases[16], row_phases[16];
     read_weights(weights, w, shape, at);
-    for (int f = 0; f < shape.stride_w; ++f)
+    for (int f = 0; f < (int)shape.stride_w; ++f)
         phases[f] = find_phase(f + shape.pad_left, shape.stride_w, shape.dilation_w, shape.s,
             shape.tap_step_w, shape.base);
-    for (int f = 0; f < shape.stride_h; ++f)
+    for (int f = 0; f < (int)shape.stride_h; ++f)
         row_phases[f] = find_phase(f, shape.stride_h, shape.dilation_h, shape.r, shape.tap_step_h, 0);
     clear(ring, shape.planes * shape.ring * shape.pitch);
     const int stride = shape.stride_w;

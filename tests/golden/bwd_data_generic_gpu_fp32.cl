@@ -66,7 +66,23 @@ typedef struct {
 
 static void tile(__global const float *dy, __global const float *w,
     __global float *dx, float beta, sizes_t sizes,
-    place_t at) {
+    long item) {
+    int phases = min(sizes.stride_w, sizes.w);
+    int tiles = (sizes.w - 1) / sizes.stride_w / 1 + 1;
+    int blocks = (sizes.group_c - 1) / 4 + 1;
+    int column = (int)(item % tiles);
+    item /= tiles;
+    int phase = (int)(item % phases);
+    item /= phases;
+    int h = (int)(item % sizes.h);
+    item /= sizes.h;
+    int block = (int)(item % blocks);
+    item /= blocks;
+    int group = (int)(item % sizes.groups);
+    item /= sizes.groups;
+    if (item >= sizes.n)
+        return;
+    place_t at = { (int)item, group, block * 4, h, phase, column * 1 };
     long first_k = at.group * sizes.group_k;
     long dy_end = sizes.n * sizes.dy_image;
     int lanes = 0;
@@ -127,24 +143,5 @@ void bwd_data_generic(
     dy += dy_offset;
     w += w_offset;
     dx += dx_offset;
-    long item = (long)get_global_id(0);
-    int phases = min(sizes.stride_w, sizes.w);
-    int columns = (sizes.w - 1) / sizes.stride_w + 1;
-    int tiles = (columns - 1) / 1 + 1;
-    int step = 4;
-    int blocks = (sizes.group_c - 1) / step + 1;
-    int column = (int)(item % tiles);
-    item /= tiles;
-    int phase = (int)(item % phases);
-    item /= phases;
-    int h = (int)(item % sizes.h);
-    item /= sizes.h;
-    int block = (int)(item % blocks);
-    item /= blocks;
-    int group = (int)(item % sizes.groups);
-    item /= sizes.groups;
-    if (item >= sizes.n)
-        return;
-    place_t at = { (int)item, group, block * step,  h, phase, column * 1 };
-    tile(dy, w, dx, beta, sizes, at);
+    tile(dy, w, dx, beta, sizes, (long)get_global_id(0));
 }

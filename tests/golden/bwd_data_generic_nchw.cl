@@ -49,14 +49,9 @@ static float load_w(__global const float *p, long i) {
     return round_w(p[i]);
 }
 
-__kernel
-void bwd_data_generic_weights(
-    __global const float *w, long w_offset,
-    __global float *scratch, long scratch_offset,
-    sizes_t sizes) {
-    w += w_offset;
-    scratch += scratch_offset;
-    long item = (long)get_global_id(0);
+__attribute__((noinline))
+static void prepare(__global const float *w, __global float *scratch,
+    sizes_t sizes, long item) {
     scratch += item * sizes.group_c;
     int k = (int)(item % sizes.group_k);
     item /= sizes.group_k;
@@ -72,13 +67,14 @@ void bwd_data_generic_weights(
         scratch[c] = load_w(w, f + c * sizes.w_channel);
 }
 
-static float load_dy(__global const half *p, long i) {
-    return vload_half(i, p);
-}
-
-static float window_dy(__global const half *p, long i,
-    long end) {
-    return i >= 0 && i < end ? load_dy(p, i) : 0.0f;
+__kernel
+void bwd_data_generic_weights(
+    __global const float *w, long w_offset,
+    __global float *scratch, long scratch_offset,
+    sizes_t sizes) {
+    w += w_offset;
+    scratch += scratch_offset;
+    prepare(w, scratch, sizes, (long)get_global_id(0));
 }
 
 static float16 load_dy16(__global const half *p, long i) {
@@ -89,8 +85,9 @@ __attribute__((noinline))
 static float16 edge_dy16(__global const half *p, long i,
     long end) {
     float v[16];
-    for (int lane = 0; lane < 16; ++lane)
-        v[lane] = window_dy(p, i + lane, end);
+    #pragma unroll 1
+    for (int lane = 0; lane < 16; ++lane, ++i)
+        v[lane] = i >= 0 && i < end ? vload_half(i, p) : 0.0f;
     return vload16(0, v);
 }
 
@@ -119,26 +116,47 @@ static void store_dx16(__global float *p, long i,
     vstore16(value, 0, p + i);
 }
 
-static void put_dx16(__global float *p, long i, long step, int count,
-    float16 value, float beta) {
-    if (step == 1 && count >= 16) {
-        store_dx16(p, i, value, beta);
-        return;
-    }
+__attribute__((noinline))
+static void scatter_dx16(__global float *p, long i, long step,
+    int count, float16 value, float beta) {
     float v[16];
     vstore16(value, 0, v);
-    count = min(count, 16);
     for (int lane = 0; lane < count; ++lane)
         store_dx(p, i + lane * step, v[lane], beta);
+}
+
+static void put_dx16(__global float *p, long i, long step, int count,
+    float16 value, float beta) {
+    if (step == 1 && count >= 16)
+        store_dx16(p, i, value, beta);
+    else
+        scatter_dx16(p, i, step, min(count, 16), value, beta);
 }
 
 typedef struct {
     int n, group, c, h, phase, column;
 } place_t;
 
+__attribute__((noinline))
 static void tile(__global const half *dy, __global const float *w,
     __global float *dx, float beta, sizes_t sizes,
-    place_t at) {
+    long item) {
+    int phases = min(sizes.stride_w, sizes.w);
+    int tiles = (sizes.w - 1) / sizes.stride_w / 16 + 1;
+    int blocks = (sizes.group_c - 1) / 2 + 1;
+    int column = (int)(item % tiles);
+    item /= tiles;
+    int phase = (int)(item % phases);
+    item /= phases;
+    int h = (int)(item % sizes.h);
+    item /= sizes.h;
+    int block = (int)(item % blocks);
+    item /= blocks;
+    int group = (int)(item % sizes.groups);
+    item /= sizes.groups;
+    if (item >= sizes.n)
+        return;
+    place_t at = { (int)item, group, block * 2, h, phase, column * 16 };
     long first_k = at.group * sizes.group_k;
     long dy_end = sizes.n * sizes.dy_image;
     int16 lanes = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
@@ -198,24 +216,5 @@ void bwd_data_generic(
     dy += dy_offset;
     scratch += scratch_offset;
     dx += dx_offset;
-    long item = (long)get_global_id(0);
-    int phases = min(sizes.stride_w, sizes.w);
-    int columns = (sizes.w - 1) / sizes.stride_w + 1;
-    int tiles = (columns - 1) / 16 + 1;
-    int step = 2;
-    int blocks = (sizes.group_c - 1) / step + 1;
-    int column = (int)(item % tiles);
-    item /= tiles;
-    int phase = (int)(item % phases);
-    item /= phases;
-    int h = (int)(item % sizes.h);
-    item /= sizes.h;
-    int block = (int)(item % blocks);
-    item /= blocks;
-    int group = (int)(item % sizes.groups);
-    item /= sizes.groups;
-    if (item >= sizes.n)
-        return;
-    place_t at = { (int)item, group, block * step,  h, phase, column * 16 };
-    tile(dy, scratch, dx, beta, sizes, at);
+    tile(dy, scratch, dx, beta, sizes, (long)get_global_id(0));
 }

@@ -33,27 +33,6 @@ typedef struct {
     int group_k;
 } sizes_t;
 
-static float round_dy(float v) {
-    int bits = as_int(v) & 0x7fffffff;
-    /* Finite values are clipped at 63.96875. */
-    bits = select(min(bits, (int)(0x427fe000)), bits, bits >= 0x7f800000);
-    float a = as_float(bits) * 0x1p10f;
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
-    float m = as_float(power + 0x06800000);
-    a = (a + m) - m;
-    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
-}
-
-static float load_dy(__global const float *p, long i) {
-    return round_dy(p[i]);
-}
-
-static float window_dy(__global const float *p, long i,
-    long end) {
-    return i >= 0 && i < end ? load_dy(p, i) : 0.0f;
-}
-
 static float16 round_dy16(float16 v) {
     int16 bits = as_int16(v) & 0x7fffffff;
     /* Finite values are clipped at 63.96875. */
@@ -74,9 +53,10 @@ __attribute__((noinline))
 static float16 edge_dy16(__global const float *p, long i,
     long end) {
     float v[16];
-    for (int lane = 0; lane < 16; ++lane)
-        v[lane] = window_dy(p, i + lane, end);
-    return vload16(0, v);
+    #pragma unroll 1
+    for (int lane = 0; lane < 16; ++lane, ++i)
+        v[lane] = i >= 0 && i < end ? p[i] : 0.0f;
+    return round_dy16(vload16(0, v));
 }
 
 static float16 window_dy16(__global const float *p, long i,
@@ -84,27 +64,6 @@ static float16 window_dy16(__global const float *p, long i,
     if (i >= 0 && i + 16 <= end)
         return load_dy16(p, i);
     return edge_dy16(p, i, end);
-}
-
-static float round_w(float v) {
-    int bits = as_int(v) & 0x7fffffff;
-    /* Finite values are clipped at 65504. */
-    bits = select(min(bits, (int)(0x477fe000)), bits, bits >= 0x7f800000);
-    float a = as_float(bits);
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
-    float m = as_float(power + 0x06800000);
-    a = (a + m) - m;
-    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
-}
-
-static float load_w(__global const float *p, long i) {
-    return round_w(p[i]);
-}
-
-static float window_w(__global const float *p, long i,
-    long end) {
-    return i >= 0 && i < end ? load_w(p, i) : 0.0f;
 }
 
 static float16 round_w16(float16 v) {
@@ -127,9 +86,10 @@ __attribute__((noinline))
 static float16 edge_w16(__global const float *p, long i,
     long end) {
     float v[16];
-    for (int lane = 0; lane < 16; ++lane)
-        v[lane] = window_w(p, i + lane, end);
-    return vload16(0, v);
+    #pragma unroll 1
+    for (int lane = 0; lane < 16; ++lane, ++i)
+        v[lane] = i >= 0 && i < end ? p[i] : 0.0f;
+    return round_w16(vload16(0, v));
 }
 
 static float16 window_w16(__global const float *p, long i,
@@ -269,26 +229,47 @@ static void store_dx16(__global half *p, long i,
     vstore_half16(value, 0, p + i);
 }
 
-static void put_dx16(__global half *p, long i, long step, int count,
-    float16 value, float beta, counts_t *tally) {
-    if (step == 1 && count >= 16) {
-        store_dx16(p, i, value, beta, tally);
-        return;
-    }
+__attribute__((noinline))
+static void scatter_dx16(__global half *p, long i, long step,
+    int count, float16 value, float beta, counts_t *tally) {
     float v[16];
     vstore16(value, 0, v);
-    count = min(count, 16);
     for (int lane = 0; lane < count; ++lane)
         store_dx(p, i + lane * step, v[lane], beta, tally);
+}
+
+static void put_dx16(__global half *p, long i, long step, int count,
+    float16 value, float beta, counts_t *tally) {
+    if (step == 1 && count >= 16)
+        store_dx16(p, i, value, beta, tally);
+    else
+        scatter_dx16(p, i, step, min(count, 16), value, beta, tally);
 }
 
 typedef struct {
     int n, group, c, h, phase, column;
 } place_t;
 
+__attribute__((noinline))
 static void tile(__global const float *dy, __global const float *w,
     __global half *dx, float beta, counts_t *tally, sizes_t sizes,
-    place_t at) {
+    long item) {
+    int phases = min(sizes.stride_w, sizes.w);
+    int tiles = (sizes.w - 1) / sizes.stride_w / 2 + 1;
+    int blocks = (sizes.group_c - 1) / 16 + 1;
+    int column = (int)(item % tiles);
+    item /= tiles;
+    int phase = (int)(item % phases);
+    item /= phases;
+    int h = (int)(item % sizes.h);
+    item /= sizes.h;
+    int block = (int)(item % blocks);
+    item /= blocks;
+    int group = (int)(item % sizes.groups);
+    item /= sizes.groups;
+    if (item >= sizes.n)
+        return;
+    place_t at = { (int)item, group, block * 16, h, phase, column * 2 };
     long first_k = at.group * sizes.group_k;
     long dy_end = sizes.n * sizes.dy_image;
     long w_end = sizes.k * sizes.w_image;
@@ -361,25 +342,6 @@ void bwd_data_generic(
     if (dx_counts)
         dx_counts += dx_counts_offset;
     counts_t tally = { 0, 0, 0, 0, 0, 0 };
-    long item = (long)get_global_id(0);
-    int phases = min(sizes.stride_w, sizes.w);
-    int columns = (sizes.w - 1) / sizes.stride_w + 1;
-    int tiles = (columns - 1) / 2 + 1;
-    int step = 16;
-    int blocks = (sizes.group_c - 1) / step + 1;
-    int column = (int)(item % tiles);
-    item /= tiles;
-    int phase = (int)(item % phases);
-    item /= phases;
-    int h = (int)(item % sizes.h);
-    item /= sizes.h;
-    int block = (int)(item % blocks);
-    item /= blocks;
-    int group = (int)(item % sizes.groups);
-    item /= sizes.groups;
-    if (item >= sizes.n)
-        return;
-    place_t at = { (int)item, group, block * step,  h, phase, column * 2 };
-    tile(dy, w, dx, beta, &tally, sizes, at);
+    tile(dy, w, dx, beta, &tally, sizes, (long)get_global_id(0));
     counts_flush(dx_counts, &tally);
 }

@@ -36,51 +36,17 @@ typedef struct {
 /*
  * The first filter tap from r on that a stride lets meet the input at
  * position x (counted from the padding's edge): x - r * dilation must be a
- * multiple of the stride. taps if there is none.
+ * multiple of the stride. taps if there is none; r is at most that.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 int tap_from(int r, int x, int dilation, int stride, int taps)
 {
+    if (stride == 1)
+        return r;
     while (r < taps && (x - r * dilation) % stride != 0)
         ++r;
     return r;
-}
-
-/*
- * Where a row or a term of an implicit matrix product lies in a tensor: an
- * index (x, y: low and high half) and the row (z) and column (w) that the
- * tensor bounds. The element of a row and a term is at the sum of both spots,
- * if that is inside. A vector, not a struct: one load from local memory.
- *
- * SPDX-License-Identifier: Apache-2.0
- */
-typedef int4 spot_t;
-
-/* What does not exist gets a row that no other spot brings back inside. */
-spot_t spot(int exists, long at, int y, int x)
-{
-    return (spot_t)(as_int2(at), exists ? y : -0x40000000, x);
-}
-
-int spot_inside(spot_t row, spot_t term, int limit_y, int limit_x)
-{
-    int y = row.z + term.z;
-    int x = row.w + term.w;
-    return y >= 0 && y < limit_y && x >= 0 && x < limit_x;
-}
-
-long spot_index(spot_t row, spot_t term)
-{
-    return as_long(row.xy) + as_long(term.xy);
-}
-
-/* Do count spots, first to last, lie side by side in memory and in one row of
- * the tensor? Their columns are then reach apart. */
-int spots_join(spot_t first, spot_t last, int count, int reach)
-{
-    return as_long(last.xy) - as_long(first.xy) == count - 1 &&
-           last.z == first.z && last.w - first.w == reach;
 }
 
 /* One work-group's tile of dX. */
@@ -140,20 +106,72 @@ int3 pixel_at(const block_t *b, const sizes_t *s, int row) {
 }
 
 __attribute__((always_inline))
-spot_t dy_row(const block_t *b, const sizes_t *s, int row) {
-    int3 pixel = pixel_at(b, s, row);
-    long at = pixel.x * s->dy_image + pixel.y * s->dy_row + pixel.z * s->dy_column;
-    at += b->group * s->group_k * s->dy_channel;
-    return spot(pixel.x >= 0, at, pixel.y, pixel.z);
-}
-
-__attribute__((always_inline))
 int3 term_at(const block_t *b, const sizes_t *s, int k) {
     int tap = k % b->taps;
     int channel = k / b->taps;
     int r = b->r0 + tap / b->taps_s * b->r_step;
     int t = b->s0 + tap % b->taps_s * b->s_step;
     return (int3)(channel, r, t);
+}
+
+__attribute__((always_inline))
+long dx_row(const block_t *b, const sizes_t *s, int m) {
+    int3 pixel = pixel_at(b, s, m);
+    int h = b->h0 + pixel.y * s->stride_h;
+    int w = b->w0 + pixel.z * s->stride_w;
+    long at = pixel.x * s->x_image + h * s->x_row + w * s->x_column;
+    return pixel.x >= 0 ? at : -1;
+}
+
+__attribute__((always_inline))
+long dx_column(const block_t *b, const sizes_t *s, int n) {
+    int c = b->c0 + n;
+    long at = (b->group * s->group_c + c) * s->x_channel;
+    return c < s->group_c ? at : -1;
+}
+
+/*
+ * Where a row or a term of an implicit matrix product lies in a tensor: an
+ * index (x, y: low and high half) and the row (z) and column (w) that the
+ * tensor bounds. The element of a row and a term is at the sum of both spots,
+ * if that is inside. A vector, not a struct: one load from local memory.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+typedef int4 spot_t;
+
+/* What does not exist gets a row that no other spot brings back inside. */
+spot_t spot(int exists, long at, int y, int x)
+{
+    return (spot_t)(as_int2(at), exists ? y : -0x40000000, x);
+}
+
+int spot_inside(spot_t row, spot_t term, int limit_y, int limit_x)
+{
+    int y = row.z + term.z;
+    int x = row.w + term.w;
+    return y >= 0 && y < limit_y && x >= 0 && x < limit_x;
+}
+
+long spot_index(spot_t row, spot_t term)
+{
+    return as_long(row.xy) + as_long(term.xy);
+}
+
+/* Do count spots, first to last, lie side by side in memory and in one row of
+ * the tensor? Their columns are then reach apart. */
+int spots_join(spot_t first, spot_t last, int count, int reach)
+{
+    return as_long(last.xy) - as_long(first.xy) == count - 1 &&
+           last.z == first.z && last.w - first.w == reach;
+}
+
+__attribute__((always_inline))
+spot_t dy_row(const block_t *b, const sizes_t *s, int row) {
+    int3 pixel = pixel_at(b, s, row);
+    long at = pixel.x * s->dy_image + pixel.y * s->dy_row + pixel.z * s->dy_column;
+    at += b->group * s->group_k * s->dy_channel;
+    return spot(pixel.x >= 0, at, pixel.y, pixel.z);
 }
 
 __attribute__((always_inline))
@@ -181,22 +199,6 @@ spot_t w_term(const block_t *b, const sizes_t *s, int k) {
     int3 term = term_at(b, s, k);
     long at = term.x * s->w_image + term.y * s->w_row + term.z * s->w_column;
     return spot(1, at, 0, 0);
-}
-
-__attribute__((always_inline))
-long dx_row(const block_t *b, const sizes_t *s, int m) {
-    int3 pixel = pixel_at(b, s, m);
-    int h = b->h0 + pixel.y * s->stride_h;
-    int w = b->w0 + pixel.z * s->stride_w;
-    long at = pixel.x * s->x_image + h * s->x_row + w * s->x_column;
-    return pixel.x >= 0 ? at : -1;
-}
-
-__attribute__((always_inline))
-long dx_column(const block_t *b, const sizes_t *s, int n) {
-    int c = b->c0 + n;
-    long at = (b->group * s->group_c + c) * s->x_channel;
-    return c < s->group_c ? at : -1;
 }
 
 __attribute__((always_inline))

@@ -309,7 +309,7 @@ static float16 read_w_part(__global const float *w, long i, long count) {
         return read_w16(w, i);
     }
     float part[16] = {0.0f};
-    for (int j = 0; j < count; ++j) {
+    for (int j = 0; j < (int)count; ++j) {
         part[j] = read_w(w, i + j);
     }
     return vload16(0, part);
@@ -328,7 +328,7 @@ static void pick_taps(__global const float *w, long from, long k_step, int k_cou
         const int t = i / k_count;
         const int k = i % k_count;
         float part[16] = {0.0f};
-        for (int c = 0; c < 16 && c < channels; ++c) {
+        for (int c = 0; c < 16 && c < (int)channels; ++c) {
             part[c] = read_w(w, from + k * k_step + c * taps + t);
         }
         store_panel(panel, t * step + k * 16, vload16(0, part), counting, seen);

@@ -317,7 +317,7 @@ static float16 read_w_part(__global const float *w, long i, long count) {
         return read_w16(w, i);
     }
     float part[16] = {0.0f};
-    for (int j = 0; j < count; ++j) {
+    for (int j = 0; j < (int)count; ++j) {
         part[j] = read_w(w, i + j);
     }
     return vload16(0, part);

@@ -263,9 +263,9 @@ static int find_lines(int *row_at, int *sum_at, shape_t shape, int p)
 {
     const int mask = shape.ring - 1;
     int lines = 0;
-    for (int r = 0; r < shape.r; ++r) {
+    for (int r = 0; r < (int)shape.r; ++r) {
         const int h = p * shape.stride_h + r * shape.dilation_h - shape.pad_top;
-        if (h < 0 || h >= shape.h)
+        if (h < 0 || h >= (int)shape.h)
             continue;
         row_at[lines] = (h & mask) * shape.pitch;
         sum_at[lines++] = r * shape.s * 16;
@@ -515,7 +515,7 @@ static void fold(float *sums, float *totals, int count)
 }
 
 static void find_taps(int *tap_at, shape_t shape) {
-    for (int s = 0; s < shape.s; ++s) {
+    for (int s = 0; s < (int)shape.s; ++s) {
         const int w = shape.lead + s * shape.dilation_w;
         tap_at[s] = w % shape.stride_w * shape.phase + w / shape.stride_w;
     }
@@ -607,7 +607,7 @@ void bwd_weight_depthwise(
             for (; p < end_p; ++p) {
                 row = hold_rows(ring, line, x, shape, at, row, p);
                 const int lines = find_lines(row_at, sum_at, shape, p);
-                for (int k = 0; k < shape.planes; ++k) {
+                for (int k = 0; k < (int)shape.planes; ++k) {
                     const row_t d_row = { dy, from + k * shape.dy_channel, dy_end, at.columns };
                     sum_row(d_row, ring, row_at, sum_at, lines, tap_at, shape.s, 16, (at.columns + 15) / 16,
                         sums + k * filter * 16);
@@ -690,17 +690,21 @@ static void store_dw16(__global float *p, long i,
     vstore16(value, 0, p + i);
 }
 
-static void put_dw16(__global float *p, long i, long step, int count,
-    float16 value, float beta) {
-    if (step == 1 && count >= 16) {
-        store_dw16(p, i, value, beta);
-        return;
-    }
+__attribute__((noinline))
+static void scatter_dw16(__global float *p, long i, long step,
+    int count, float16 value, float beta) {
     float v[16];
     vstore16(value, 0, v);
-    count = min(count, 16);
     for (int lane = 0; lane < count; ++lane)
         store_dw(p, i + lane * step, v[lane], beta);
+}
+
+static void put_dw16(__global float *p, long i, long step, int count,
+    float16 value, float beta) {
+    if (step == 1 && count >= 16)
+        store_dw16(p, i, value, beta);
+    else
+        scatter_dw16(p, i, step, min(count, 16), value, beta);
 }
 
 __kernel
@@ -757,7 +761,7 @@ void bwd_weight_depthwise_sum(
     if (count <= 0)
         return;
     float16 total = 0.0f;
-    for (int part = 0; part < shape.parts; ++part)
+    for (int part = 0; part < (int)shape.parts; ++part)
         total += get_part16(scratch, part * shape.elements + i, count);
     put_dw16(dw, i, 1, count, total, beta);
 }

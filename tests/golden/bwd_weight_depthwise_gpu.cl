@@ -280,7 +280,7 @@ void bwd_weight_depthwise_gpu_sum(
     if (count <= 0)
         return;
     float total = 0.0f;
-    for (int part = 0; part < shape.parts; ++part)
+    for (int part = 0; part < (int)shape.parts; ++part)
         total += get_part(scratch, part * shape.elements + i, count);
     put_dw(dw, i, 1, count, total, beta);
 }

@@ -326,9 +326,9 @@ static int find_lines(int *row_at, int *sum_at, shape_t shape, int p)
 {
     const int mask = shape.ring - 1;
     int lines = 0;
-    for (int r = 0; r < shape.r; ++r) {
+    for (int r = 0; r < (int)shape.r; ++r) {
         const int h = p * shape.stride_h + r * shape.dilation_h - shape.pad_top;
-        if (h < 0 || h >= shape.h)
+        if (h < 0 || h >= (int)shape.h)
             continue;
         row_at[lines] = (h & mask) * shape.pitch;
         sum_at[lines++] = r * shape.s * 128;
@@ -575,7 +575,7 @@ static void fold(float *sums, float *totals, int count)
 }
 
 static void find_taps(int *tap_at, shape_t shape) {
-    for (int s = 0; s < shape.s; ++s) {
+    for (int s = 0; s < (int)shape.s; ++s) {
         const int w = shape.lead + s * shape.dilation_w;
         tap_at[s] = w * 128;
     }
@@ -668,7 +668,7 @@ void bwd_weight_depthwise(
                 row = hold_rows(ring, line, x, shape, at, row, p);
                 const int lines = find_lines(row_at, sum_at, shape, p);
                 planes_dy(d, shape.row, dy, from, at.columns, at.channels, shape);
-                for (int k = 0; k < shape.planes; ++k) {
+                for (int k = 0; k < (int)shape.planes; ++k) {
                     for (int c = 0; c < at.channels; c += 16) {
                         const row_t d_row = { d + k * shape.row + c };
                         sum_row(d_row, ring + c, row_at, sum_at, lines, tap_at, shape.s, step, at.columns,
@@ -821,17 +821,21 @@ static void store_dw16(__global half *p, long i,
     vstore_half16(value, 0, p + i);
 }
 
-static void put_dw16(__global half *p, long i, long step, int count,
-    float16 value, float beta, counts_t *tally) {
-    if (step == 1 && count >= 16) {
-        store_dw16(p, i, value, beta, tally);
-        return;
-    }
+__attribute__((noinline))
+static void scatter_dw16(__global half *p, long i, long step,
+    int count, float16 value, float beta, counts_t *tally) {
     float v[16];
     vstore16(value, 0, v);
-    count = min(count, 16);
     for (int lane = 0; lane < count; ++lane)
         store_dw(p, i + lane * step, v[lane], beta, tally);
+}
+
+static void put_dw16(__global half *p, long i, long step, int count,
+    float16 value, float beta, counts_t *tally) {
+    if (step == 1 && count >= 16)
+        store_dw16(p, i, value, beta, tally);
+    else
+        scatter_dw16(p, i, step, min(count, 16), value, beta, tally);
 }
 
 __kernel
@@ -892,7 +896,7 @@ void bwd_weight_depthwise_sum(
     if (count <= 0)
         return;
     float16 total = 0.0f;
-    for (int part = 0; part < shape.parts; ++part)
+    for (int part = 0; part < (int)shape.parts; ++part)
         total += get_part16(scratch, part * shape.elements + i, count);
     put_dw16(dw, i, 1, count, total, beta, &tally);
     counts_flush(dw_counts, &tally);

@@ -98,18 +98,27 @@ static void store_dw(__global float *p, long i,
     p[i] = value;
 }
 
-static void put_dw(__global float *p, long i, long step, int count,
-    float value, float beta) {
-    if (count > 0)
-        store_dw(p, i, value, beta);
-}
-
 typedef struct {
     int part, group, k, c, r, s;
 } place_t;
 
 static void tile(__global const float *dy, __global const float *x,
-    __global float *dw, float beta, sizes_t sizes, place_t at) {
+    __global float *dw, float beta, sizes_t sizes, long item) {
+    int blocks_k = (sizes.group_k - 1) / 1 + 1;
+    int blocks_c = (sizes.group_c - 1) / 1 + 1;
+    int s = (int)(item % sizes.s);
+    item /= sizes.s;
+    int r = (int)(item % sizes.r);
+    item /= sizes.r;
+    int c = (int)(item % blocks_c);
+    item /= blocks_c;
+    int k = (int)(item % blocks_k);
+    item /= blocks_k;
+    int group = (int)(item % sizes.groups);
+    item /= sizes.groups;
+    if (item >= 1)
+        return;
+    place_t at = { (int)item, group, k * 1, c * 1, r, s };
     long first_k = at.group * sizes.group_k;
     long first_c = at.group * sizes.group_c;
     long dy_end = sizes.n * sizes.dy_image;
@@ -189,21 +198,5 @@ void bwd_weight_generic(
     dy += dy_offset;
     x += x_offset;
     dw += dw_offset;
-    long item = (long)get_global_id(0);
-    int blocks_k = (sizes.group_k - 1) / 1 + 1;
-    int blocks_c = (sizes.group_c - 1) / 1 + 1;
-    int s = (int)(item % sizes.s);
-    item /= sizes.s;
-    int r = (int)(item % sizes.r);
-    item /= sizes.r;
-    int c = (int)(item % blocks_c);
-    item /= blocks_c;
-    int k = (int)(item % blocks_k);
-    item /= blocks_k;
-    int group = (int)(item % sizes.groups);
-    item /= sizes.groups;
-    if (item >= 1)
-        return;
-    place_t at = { (int)item, group, k * 1, c * 1, r, s };
-    tile(dy, x, dw, beta, sizes, at);
+    tile(dy, x, dw, beta, sizes, (long)get_global_id(0));
 }

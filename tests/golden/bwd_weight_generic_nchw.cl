@@ -72,15 +72,6 @@ typedef struct {
     int group_k;
 } sizes_t;
 
-static float load_dy(__global const half *p, long i) {
-    return vload_half(i, p);
-}
-
-static float window_dy(__global const half *p, long i,
-    long end) {
-    return i >= 0 && i < end ? load_dy(p, i) : 0.0f;
-}
-
 static float16 load_dy16(__global const half *p, long i) {
     return vload_half16(0, p + i);
 }
@@ -89,8 +80,9 @@ __attribute__((noinline))
 static float16 edge_dy16(__global const half *p, long i,
     long end) {
     float v[16];
-    for (int lane = 0; lane < 16; ++lane)
-        v[lane] = window_dy(p, i + lane, end);
+    #pragma unroll 1
+    for (int lane = 0; lane < 16; ++lane, ++i)
+        v[lane] = i >= 0 && i < end ? vload_half(i, p) : 0.0f;
     return vload16(0, v);
 }
 
@@ -101,15 +93,6 @@ static float16 window_dy16(__global const half *p, long i,
     return edge_dy16(p, i, end);
 }
 
-static float load_x(__global const half *p, long i) {
-    return vload_half(i, p);
-}
-
-static float window_x(__global const half *p, long i,
-    long end) {
-    return i >= 0 && i < end ? load_x(p, i) : 0.0f;
-}
-
 static float16 load_x16(__global const half *p, long i) {
     return vload_half16(0, p + i);
 }
@@ -118,8 +101,9 @@ __attribute__((noinline))
 static float16 edge_x16(__global const half *p, long i,
     long end) {
     float v[16];
-    for (int lane = 0; lane < 16; ++lane)
-        v[lane] = window_x(p, i + lane, end);
+    #pragma unroll 1
+    for (int lane = 0; lane < 16; ++lane, ++i)
+        v[lane] = i >= 0 && i < end ? vload_half(i, p) : 0.0f;
     return vload16(0, v);
 }
 
@@ -130,21 +114,21 @@ static float16 window_x16(__global const half *p, long i,
     return edge_x16(p, i, end);
 }
 
-static float16 spread_x(__global const half *x, long i, long step, int16 hit,
+static float16 spread_x(__global const half *p, long i, long step, int16 hit,
     long end) {
-    if (step == 1) {
-        return window_x16(x, i, end);
-    }
-    if (step == 2) {
-        float16 a = window_x16(x, i, end);
-        float16 b = window_x16(x, i + 16, end);
+    if (step <= 2) {
+        float16 a = window_x16(p, i, end);
+        if (step == 1)
+            return a;
+        float16 b = window_x16(p, i + 16, end);
         return (float16)(a.even, b.even);
     }
     float v[16];
     int in[16];
     vstore16(hit, 0, in);
-    for (int lane = 0; lane < 16; ++lane)
-        v[lane] = in[lane] ? load_x(x, i + lane * step) : 0.0f;
+    #pragma unroll 1
+    for (int lane = 0; lane < 16; ++lane, i += step)
+        v[lane] = in[lane] ? vload_half(i, p) : 0.0f;
     return vload16(0, v);
 }
 
@@ -157,34 +141,28 @@ static void store_dw(__global float *p, long i,
     p[i] = value;
 }
 
-static void store_dw16(__global float *p, long i,
-    float16 value, float beta) {
-    value *= 0x1p-10f;
-    if (beta != 0.0f) {
-        value += beta * vload16(0, p + i);
-    }
-    vstore16(value, 0, p + i);
-}
-
-static void put_dw16(__global float *p, long i, long step, int count,
-    float16 value, float beta) {
-    if (step == 1 && count >= 16) {
-        store_dw16(p, i, value, beta);
-        return;
-    }
-    float v[16];
-    vstore16(value, 0, v);
-    count = min(count, 16);
-    for (int lane = 0; lane < count; ++lane)
-        store_dw(p, i + lane * step, v[lane], beta);
-}
-
 typedef struct {
     int part, group, k, c, r, s;
 } place_t;
 
+__attribute__((noinline))
 static void tile(__global const half *dy, __global const half *x,
-    __global float *dw, float beta, sizes_t sizes, place_t at) {
+    __global float *dw, float beta, sizes_t sizes, long item) {
+    int blocks_k = (sizes.group_k - 1) / 1 + 1;
+    int blocks_c = (sizes.group_c - 1) / 1 + 1;
+    int s = (int)(item % sizes.s);
+    item /= sizes.s;
+    int r = (int)(item % sizes.r);
+    item /= sizes.r;
+    int c = (int)(item % blocks_c);
+    item /= blocks_c;
+    int k = (int)(item % blocks_k);
+    item /= blocks_k;
+    int group = (int)(item % sizes.groups);
+    item /= sizes.groups;
+    if (item >= 1)
+        return;
+    place_t at = { (int)item, group, k * 1, c * 1, r, s };
     long first_k = at.group * sizes.group_k;
     long first_c = at.group * sizes.group_c;
     long dy_end = sizes.n * sizes.dy_image;
@@ -264,21 +242,5 @@ void bwd_weight_generic(
     dy += dy_offset;
     x += x_offset;
     dw += dw_offset;
-    long item = (long)get_global_id(0);
-    int blocks_k = (sizes.group_k - 1) / 1 + 1;
-    int blocks_c = (sizes.group_c - 1) / 1 + 1;
-    int s = (int)(item % sizes.s);
-    item /= sizes.s;
-    int r = (int)(item % sizes.r);
-    item /= sizes.r;
-    int c = (int)(item % blocks_c);
-    item /= blocks_c;
-    int k = (int)(item % blocks_k);
-    item /= blocks_k;
-    int group = (int)(item % sizes.groups);
-    item /= sizes.groups;
-    if (item >= 1)
-        return;
-    place_t at = { (int)item, group, k * 1, c * 1, r, s };
-    tile(dy, x, dw, beta, sizes, at);
+    tile(dy, x, dw, beta, sizes, (long)get_global_id(0));
 }

@@ -72,27 +72,6 @@ typedef struct {
     int group_k;
 } sizes_t;
 
-static float round_dy(float v) {
-    int bits = as_int(v) & 0x7fffffff;
-    /* Finite values are clipped at 65504. */
-    bits = select(min(bits, (int)(0x477fe000)), bits, bits >= 0x7f800000);
-    float a = as_float(bits);
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
-    float m = as_float(power + 0x06800000);
-    a = (a + m) - m;
-    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
-}
-
-static float load_dy(__global const float *p, long i) {
-    return round_dy(p[i]);
-}
-
-static float window_dy(__global const float *p, long i,
-    long end) {
-    return i >= 0 && i < end ? load_dy(p, i) : 0.0f;
-}
-
 static float16 round_dy16(float16 v) {
     int16 bits = as_int16(v) & 0x7fffffff;
     /* Finite values are clipped at 65504. */
@@ -113,9 +92,10 @@ __attribute__((noinline))
 static float16 edge_dy16(__global const float *p, long i,
     long end) {
     float v[16];
-    for (int lane = 0; lane < 16; ++lane)
-        v[lane] = window_dy(p, i + lane, end);
-    return vload16(0, v);
+    #pragma unroll 1
+    for (int lane = 0; lane < 16; ++lane, ++i)
+        v[lane] = i >= 0 && i < end ? p[i] : 0.0f;
+    return round_dy16(vload16(0, v));
 }
 
 static float16 window_dy16(__global const float *p, long i,
@@ -123,27 +103,6 @@ static float16 window_dy16(__global const float *p, long i,
     if (i >= 0 && i + 16 <= end)
         return load_dy16(p, i);
     return edge_dy16(p, i, end);
-}
-
-static float round_x(float v) {
-    int bits = as_int(v) & 0x7fffffff;
-    /* Finite values are clipped at 65504. */
-    bits = select(min(bits, (int)(0x477fe000)), bits, bits >= 0x7f800000);
-    float a = as_float(bits);
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
-    float m = as_float(power + 0x06800000);
-    a = (a + m) - m;
-    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
-}
-
-static float load_x(__global const float *p, long i) {
-    return round_x(p[i]);
-}
-
-static float window_x(__global const float *p, long i,
-    long end) {
-    return i >= 0 && i < end ? load_x(p, i) : 0.0f;
 }
 
 static float16 round_x16(float16 v) {
@@ -166,9 +125,10 @@ __attribute__((noinline))
 static float16 edge_x16(__global const float *p, long i,
     long end) {
     float v[16];
-    for (int lane = 0; lane < 16; ++lane)
-        v[lane] = window_x(p, i + lane, end);
-    return vload16(0, v);
+    #pragma unroll 1
+    for (int lane = 0; lane < 16; ++lane, ++i)
+        v[lane] = i >= 0 && i < end ? p[i] : 0.0f;
+    return round_x16(vload16(0, v));
 }
 
 static float16 window_x16(__global const float *p, long i,
@@ -306,17 +266,21 @@ static void store_dw16(__global half *p, long i,
     vstore_half16(value, 0, p + i);
 }
 
-static void put_dw16(__global half *p, long i, long step, int count,
-    float16 value, float beta, counts_t *tally) {
-    if (step == 1 && count >= 16) {
-        store_dw16(p, i, value, beta, tally);
-        return;
-    }
+__attribute__((noinline))
+static void scatter_dw16(__global half *p, long i, long step,
+    int count, float16 value, float beta, counts_t *tally) {
     float v[16];
     vstore16(value, 0, v);
-    count = min(count, 16);
     for (int lane = 0; lane < count; ++lane)
         store_dw(p, i + lane * step, v[lane], beta, tally);
+}
+
+static void put_dw16(__global half *p, long i, long step, int count,
+    float16 value, float beta, counts_t *tally) {
+    if (step == 1 && count >= 16)
+        store_dw16(p, i, value, beta, tally);
+    else
+        scatter_dw16(p, i, step, min(count, 16), value, beta, tally);
 }
 
 /*
@@ -365,8 +329,24 @@ typedef struct {
     int part, group, k, c, r, s;
 } place_t;
 
+__attribute__((noinline))
 static void tile(__global const float *dy, __global const float *x,
-    __global float *scratch, sizes_t sizes, place_t at) {
+    __global float *scratch, sizes_t sizes, long item) {
+    int blocks_k = (sizes.group_k - 1) / 2 + 1;
+    int blocks_c = (sizes.group_c - 1) / 16 + 1;
+    int s = (int)(item % sizes.s);
+    item /= sizes.s;
+    int r = (int)(item % sizes.r);
+    item /= sizes.r;
+    int c = (int)(item % blocks_c);
+    item /= blocks_c;
+    int k = (int)(item % blocks_k);
+    item /= blocks_k;
+    int group = (int)(item % sizes.groups);
+    item /= sizes.groups;
+    if (item >= 8)
+        return;
+    place_t at = { (int)item, group, k * 2, c * 16, r, s };
     long first_k = at.group * sizes.group_k;
     long first_c = at.group * sizes.group_c;
     long dy_end = sizes.n * sizes.dy_image;
@@ -434,23 +414,7 @@ void bwd_weight_generic(
     dy += dy_offset;
     x += x_offset;
     scratch += scratch_offset;
-    long item = (long)get_global_id(0);
-    int blocks_k = (sizes.group_k - 1) / 2 + 1;
-    int blocks_c = (sizes.group_c - 1) / 16 + 1;
-    int s = (int)(item % sizes.s);
-    item /= sizes.s;
-    int r = (int)(item % sizes.r);
-    item /= sizes.r;
-    int c = (int)(item % blocks_c);
-    item /= blocks_c;
-    int k = (int)(item % blocks_k);
-    item /= blocks_k;
-    int group = (int)(item % sizes.groups);
-    item /= sizes.groups;
-    if (item >= 8)
-        return;
-    place_t at = { (int)item, group, k * 2, c * 16, r, s };
-    tile(dy, x, scratch, sizes, at);
+    tile(dy, x, scratch, sizes, (long)get_global_id(0));
 }
 
 __kernel

@@ -33,6 +33,59 @@ typedef struct {
     int group_k;
 } sizes_t;
 
+/* One work-group's tile of dW. */
+typedef struct {
+    int group;
+    int k0, column0; /* of the tile */
+    int columns; /* taps * channels of a group */
+    int part; /* of the split sum */
+    int begin, end; /* its pixels */
+} block_t;
+
+__attribute__((always_inline))
+void block_place(block_t *b, const sizes_t *s, int split, int number) {
+    b->columns = s->r * s->s * s->group_c;
+    int column_tiles = (b->columns + 64 - 1) / 64;
+    int k_tiles = (s->group_k + 64 - 1) / 64;
+    b->column0 = number % column_tiles * 64;
+    number /= column_tiles;
+    b->k0 = number % k_tiles * 64;
+    number /= k_tiles;
+    b->group = number % s->groups;
+    b->part = number / s->groups;
+    int pixels = s->n * s->p * s->q;
+    int tiles = (pixels + split * 32 - 1) / (split * 32);
+    b->begin = min(b->part * tiles * 32, pixels);
+    b->end = min(b->begin + tiles * 32, pixels);
+}
+
+__attribute__((always_inline))
+int3 pixel_at(const sizes_t *s, int pixel) {
+    int row = pixel / s->q;
+    return (int3)(row / s->p, row % s->p, pixel % s->q);
+}
+
+__attribute__((always_inline))
+int3 column_at(const sizes_t *s, int column) {
+    int tap = column / s->group_c;
+    int channel = column % s->group_c;
+    return (int3)(channel, tap / s->s, tap % s->s);
+}
+
+__attribute__((always_inline))
+long dw_row(const block_t *b, const sizes_t *s, int m) {
+    int k = b->k0 + m;
+    long at = (b->group * s->group_k + k) * s->w_image;
+    return k < s->group_k ? at : -1;
+}
+
+__attribute__((always_inline))
+long dw_column(const block_t *b, const sizes_t *s, int n) {
+    int3 column = column_at(s, b->column0 + n);
+    long at = column.x * s->w_channel + column.y * s->w_row + column.z * s->w_column;
+    return b->column0 + n < b->columns ? at : -1;
+}
+
 /*
  * Where a row or a term of an implicit matrix product lies in a tensor: an
  * index (x, y: low and high half) and the row (z) and column (w) that the
@@ -69,38 +122,6 @@ int spots_join(spot_t first, spot_t last, int count, int reach)
            last.z == first.z && last.w - first.w == reach;
 }
 
-/* One work-group's tile of dW. */
-typedef struct {
-    int group;
-    int k0, column0; /* of the tile */
-    int columns; /* taps * channels of a group */
-    int part; /* of the split sum */
-    int begin, end; /* its pixels */
-} block_t;
-
-__attribute__((always_inline))
-void block_place(block_t *b, const sizes_t *s, int split, int number) {
-    b->columns = s->r * s->s * s->group_c;
-    int column_tiles = (b->columns + 64 - 1) / 64;
-    int k_tiles = (s->group_k + 64 - 1) / 64;
-    b->column0 = number % column_tiles * 64;
-    number /= column_tiles;
-    b->k0 = number % k_tiles * 64;
-    number /= k_tiles;
-    b->group = number % s->groups;
-    b->part = number / s->groups;
-    int pixels = s->n * s->p * s->q;
-    int tiles = (pixels + split * 32 - 1) / (split * 32);
-    b->begin = min(b->part * tiles * 32, pixels);
-    b->end = min(b->begin + tiles * 32, pixels);
-}
-
-__attribute__((always_inline))
-int3 pixel_at(const sizes_t *s, int pixel) {
-    int row = pixel / s->q;
-    return (int3)(row / s->p, row % s->p, pixel % s->q);
-}
-
 __attribute__((always_inline))
 spot_t dy_row(const block_t *b, const sizes_t *s, int row) {
     int k = b->k0 + row;
@@ -113,13 +134,6 @@ spot_t dy_term(const block_t *b, const sizes_t *s, int k) {
     int3 pixel = pixel_at(s, k);
     long at = pixel.x * s->dy_image + pixel.y * s->dy_row + pixel.z * s->dy_column;
     return spot(k < b->end, at, 0, 0);
-}
-
-__attribute__((always_inline))
-int3 column_at(const sizes_t *s, int column) {
-    int tap = column / s->group_c;
-    int channel = column % s->group_c;
-    return (int3)(channel, tap / s->s, tap % s->s);
 }
 
 __attribute__((always_inline))
@@ -140,20 +154,6 @@ spot_t x_term(const block_t *b, const sizes_t *s, int k) {
     int x = pixel.z * s->stride_w;
     long at = pixel.x * s->x_image + y * s->x_row + x * s->x_column;
     return spot(k < b->end, at, y, x);
-}
-
-__attribute__((always_inline))
-long dw_row(const block_t *b, const sizes_t *s, int m) {
-    int k = b->k0 + m;
-    long at = (b->group * s->group_k + k) * s->w_image;
-    return k < s->group_k ? at : -1;
-}
-
-__attribute__((always_inline))
-long dw_column(const block_t *b, const sizes_t *s, int n) {
-    int3 column = column_at(s, b->column0 + n);
-    long at = column.x * s->w_channel + column.y * s->w_row + column.z * s->w_column;
-    return b->column0 + n < b->columns ? at : -1;
 }
 
 int dy_run(const block_t *b, const sizes_t *s, int row, int k) {

@@ -610,17 +610,21 @@ static void store_dw16(__global half *p, long i,
     vstore_half16(value, 0, p + i);
 }
 
-static void put_dw16(__global half *p, long i, long step, int count,
-    float16 value, float beta, counts_t *tally) {
-    if (step == 1 && count >= 16) {
-        store_dw16(p, i, value, beta, tally);
-        return;
-    }
+__attribute__((noinline))
+static void scatter_dw16(__global half *p, long i, long step,
+    int count, float16 value, float beta, counts_t *tally) {
     float v[16];
     vstore16(value, 0, v);
-    count = min(count, 16);
     for (int lane = 0; lane < count; ++lane)
         store_dw(p, i + lane * step, v[lane], beta, tally);
+}
+
+static void put_dw16(__global half *p, long i, long step, int count,
+    float16 value, float beta, counts_t *tally) {
+    if (step == 1 && count >= 16)
+        store_dw16(p, i, value, beta, tally);
+    else
+        scatter_dw16(p, i, step, min(count, 16), value, beta, tally);
 }
 
 static void store_square(float16 *square, int weights, int channels, __global half *dw, long at, long step, float beta, counts_t *tally) {

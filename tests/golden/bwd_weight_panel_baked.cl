@@ -605,17 +605,21 @@ static void store_dw16(__global float *p, long i,
     vstore16(value, 0, p + i);
 }
 
-static void put_dw16(__global float *p, long i, long step, int count,
-    float16 value, float beta) {
-    if (step == 1 && count >= 16) {
-        store_dw16(p, i, value, beta);
-        return;
-    }
+__attribute__((noinline))
+static void scatter_dw16(__global float *p, long i, long step,
+    int count, float16 value, float beta) {
     float v[16];
     vstore16(value, 0, v);
-    count = min(count, 16);
     for (int lane = 0; lane < count; ++lane)
         store_dw(p, i + lane * step, v[lane], beta);
+}
+
+static void put_dw16(__global float *p, long i, long step, int count,
+    float16 value, float beta) {
+    if (step == 1 && count >= 16)
+        store_dw16(p, i, value, beta);
+    else
+        scatter_dw16(p, i, step, min(count, 16), value, beta);
 }
 
 static void store_square(float16 *square, int weights, int channels, __global float *dw, long at, long step, float beta) {

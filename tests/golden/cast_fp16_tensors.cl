@@ -219,16 +219,15 @@ static void see_x_run(seen16_t *seen, __global const half *p, long i, long end, 
 
 static float cast_x(__global const half *in, long i) {
     float before = read_x(in, i);
-    float after = before;
     return before;
 }
 
 static float16 cast_x16(__global const half *in, long i) {
     float16 before = read_x16(in, i);
-    float16 after = before;
     return before;
 }
 
+__attribute__((noinline))
 static float cast_x_range(__global const half *in,
     long begin, long end, int counting, counts_t *tally) {
     const long whole = begin + (end - begin) / 16 * 16;
@@ -364,16 +363,15 @@ static void see_dy_run(seen16_t *seen, __global const half *p, long i, long end,
 
 static float cast_dy(__global const half *in, long i) {
     float before = read_dy(in, i);
-    float after = before;
     return before;
 }
 
 static float16 cast_dy16(__global const half *in, long i) {
     float16 before = read_dy16(in, i);
-    float16 after = before;
     return before;
 }
 
+__attribute__((noinline))
 static float cast_dy_range(__global const half *in,
     long begin, long end, int counting, counts_t *tally) {
     const long whole = begin + (end - begin) / 16 * 16;
@@ -432,6 +430,23 @@ void cast_planes(
     counts_flush(dy_counts, &tally);
 }
 
+__attribute__((noinline))
+static float bias(__global const float *scratch, sizes_t sizes,
+    int k) {
+    long plane = (long)sizes.p * sizes.q;
+    long parts = (plane + 16384 - 1) / 16384;
+    long count = sizes.n * parts;
+    float total = 0.0f;
+    for (long i = 0; i < count;) {
+        float sum = 0.0f;
+        long end = min(count, i + 64);
+        for (; i < end; ++i)
+            sum += scratch[(i / parts * sizes.k + k) * parts + i % parts];
+        total += sum;
+    }
+    return total;
+}
+
 static void store_db(__global float *p, long i,
     float value, float beta) {
     if (beta != 0.0f) {
@@ -451,16 +466,5 @@ void cast_bias(
     int k = (int)get_global_id(0);
     if (k >= sizes.k)
         return;
-    long plane = (long)sizes.p * sizes.q;
-    long parts = (plane + 16384 - 1) / 16384;
-    long count = sizes.n * parts;
-    float total = 0.0f;
-    for (long i = 0; i < count;) {
-        float sum = 0.0f;
-        long end = min(count, i + 64);
-        for (; i < end; ++i)
-            sum += scratch[(i / parts * sizes.k + k) * parts + i % parts];
-        total += sum;
-    }
-    store_db(db, k, total, beta);
+    store_db(db, k, bias(scratch, sizes, k), beta);
 }

@@ -182,37 +182,13 @@ static void see_x4(seen4_t *seen, float4 before) {
     seen->inf -= b == 0x7f800000;
 }
 
-static float round_x(float v) {
-    int bits = as_int(v) & 0x7fffffff;
-    float a = as_float(bits);
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
-    float m = as_float(power + 0x06800000);
-    a = (a + m) - m;
-    a = select(a, (float)(INFINITY), a > 65504.0f);
-    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
-}
-
 static float cast_x(__global const float *in, long i) {
     float before = read_x(in, i);
-    float after = round_x(before);
     return before;
-}
-
-static float4 round_x4(float4 v) {
-    int4 bits = as_int4(v) & 0x7fffffff;
-    float4 a = as_float4(bits);
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int4 power = clamp(as_int4(a) & 0x7f800000, (int4)(0x38800000), (int4)(0x47000000));
-    float4 m = as_float4(power + 0x06800000);
-    a = (a + m) - m;
-    a = select(a, (float4)(INFINITY), a > 65504.0f);
-    return as_float4(as_int4(a) | (as_int4(v) & (int)0x80000000));
 }
 
 static float4 cast_x4(__global const float *in, long i) {
     float4 before = read_x4(in, i);
-    float4 after = round_x4(before);
     return before;
 }
 
@@ -297,37 +273,13 @@ static void see_dy4(seen4_t *seen, float4 before) {
     seen->inf -= b == 0x7f800000;
 }
 
-static float round_dy(float v) {
-    int bits = as_int(v) & 0x7fffffff;
-    float a = as_float(bits) * 0x1p10f;
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
-    float m = as_float(power + 0x06800000);
-    a = (a + m) - m;
-    a = select(a, (float)(INFINITY), a > 65504.0f);
-    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
-}
-
 static float cast_dy(__global const float *in, long i) {
     float before = read_dy(in, i);
-    float after = round_dy(before);
     return before;
-}
-
-static float4 round_dy4(float4 v) {
-    int4 bits = as_int4(v) & 0x7fffffff;
-    float4 a = as_float4(bits) * 0x1p10f;
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int4 power = clamp(as_int4(a) & 0x7f800000, (int4)(0x38800000), (int4)(0x47000000));
-    float4 m = as_float4(power + 0x06800000);
-    a = (a + m) - m;
-    a = select(a, (float4)(INFINITY), a > 65504.0f);
-    return as_float4(as_int4(a) | (as_int4(v) & (int)0x80000000));
 }
 
 static float4 cast_dy4(__global const float *in, long i) {
     float4 before = read_dy4(in, i);
-    float4 after = round_dy4(before);
     return before;
 }
 
@@ -405,6 +357,22 @@ void cast_pixels(
     counts_flush(dy_counts, &tally);
 }
 
+static float bias(__global const float *scratch, sizes_t sizes,
+    int k) {
+    long pixels = (long)sizes.n * sizes.p * sizes.q;
+    long share = max(16, 16384 / sizes.k);
+    long count = (pixels + share - 1) / share;
+    float total = 0.0f;
+    for (long i = 0; i < count;) {
+        float sum = 0.0f;
+        long end = min(count, i + 64);
+        for (; i < end; ++i)
+            sum += scratch[i * sizes.k + k];
+        total += sum;
+    }
+    return total;
+}
+
 static float round_db(float v) {
     int bits = as_int(v) & 0x7fffffff;
     float a = as_float(bits);
@@ -458,17 +426,6 @@ void cast_bias(
     if (k >= sizes.k)
         return;
     counts_t tally = { 0, 0, 0, 0, 0, 0 };
-    long pixels = (long)sizes.n * sizes.p * sizes.q;
-    long share = max(16, 16384 / sizes.k);
-    long count = (pixels + share - 1) / share;
-    float total = 0.0f;
-    for (long i = 0; i < count;) {
-        float sum = 0.0f;
-        long end = min(count, i + 64);
-        for (; i < end; ++i)
-            sum += scratch[i * sizes.k + k];
-        total += sum;
-    }
-    store_db(db, k, total, beta, &tally);
+    store_db(db, k, bias(scratch, sizes, k), beta, &tally);
     counts_flush(db_counts, &tally);
 }

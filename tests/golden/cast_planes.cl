@@ -217,42 +217,17 @@ static void see_x_run(seen16_t *seen, __global const float *p, long i, long end,
         see_x16(seen, rest_of_x(p, whole, end - whole, total));
 }
 
-static float round_x(float v) {
-    int bits = as_int(v) & 0x7fffffff;
-    /* Finite values are clipped at 65504. */
-    bits = select(min(bits, (int)(0x477fe000)), bits, bits >= 0x7f800000);
-    float a = as_float(bits);
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
-    float m = as_float(power + 0x06800000);
-    a = (a + m) - m;
-    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
-}
-
 static float cast_x(__global const float *in, long i) {
     float before = read_x(in, i);
-    float after = round_x(before);
     return before;
-}
-
-static float16 round_x16(float16 v) {
-    int16 bits = as_int16(v) & 0x7fffffff;
-    /* Finite values are clipped at 65504. */
-    bits = select(min(bits, (int16)(0x477fe000)), bits, bits >= 0x7f800000);
-    float16 a = as_float16(bits);
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int16 power = clamp(as_int16(a) & 0x7f800000, (int16)(0x38800000), (int16)(0x47000000));
-    float16 m = as_float16(power + 0x06800000);
-    a = (a + m) - m;
-    return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
 }
 
 static float16 cast_x16(__global const float *in, long i) {
     float16 before = read_x16(in, i);
-    float16 after = round_x16(before);
     return before;
 }
 
+__attribute__((noinline))
 static float cast_x_range(__global const float *in,
     long begin, long end, int counting, counts_t *tally) {
     const long whole = begin + (end - begin) / 16 * 16;
@@ -386,42 +361,17 @@ static void see_dy_run(seen16_t *seen, __global const float *p, long i, long end
         see_dy16(seen, rest_of_dy(p, whole, end - whole, total));
 }
 
-static float round_dy(float v) {
-    int bits = as_int(v) & 0x7fffffff;
-    /* Finite values are clipped at 63.96875. */
-    bits = select(min(bits, (int)(0x427fe000)), bits, bits >= 0x7f800000);
-    float a = as_float(bits) * 0x1p10f;
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
-    float m = as_float(power + 0x06800000);
-    a = (a + m) - m;
-    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
-}
-
 static float cast_dy(__global const float *in, long i) {
     float before = read_dy(in, i);
-    float after = round_dy(before);
     return before;
-}
-
-static float16 round_dy16(float16 v) {
-    int16 bits = as_int16(v) & 0x7fffffff;
-    /* Finite values are clipped at 63.96875. */
-    bits = select(min(bits, (int16)(0x427fe000)), bits, bits >= 0x7f800000);
-    float16 a = as_float16(bits) * 0x1p10f;
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int16 power = clamp(as_int16(a) & 0x7f800000, (int16)(0x38800000), (int16)(0x47000000));
-    float16 m = as_float16(power + 0x06800000);
-    a = (a + m) - m;
-    return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
 }
 
 static float16 cast_dy16(__global const float *in, long i) {
     float16 before = read_dy16(in, i);
-    float16 after = round_dy16(before);
     return before;
 }
 
+__attribute__((noinline))
 static float cast_dy_range(__global const float *in,
     long begin, long end, int counting, counts_t *tally) {
     const long whole = begin + (end - begin) / 16 * 16;
@@ -480,6 +430,23 @@ void cast_planes(
     counts_flush(dy_counts, &tally);
 }
 
+__attribute__((noinline))
+static float bias(__global const float *scratch, sizes_t sizes,
+    int k) {
+    long plane = (long)sizes.p * sizes.q;
+    long parts = (plane + 16384 - 1) / 16384;
+    long count = sizes.n * parts;
+    float total = 0.0f;
+    for (long i = 0; i < count;) {
+        float sum = 0.0f;
+        long end = min(count, i + 64);
+        for (; i < end; ++i)
+            sum += scratch[(i / parts * sizes.k + k) * parts + i % parts];
+        total += sum;
+    }
+    return total;
+}
+
 static void store_db(__global float *p, long i,
     float value, float beta) {
     if (beta != 0.0f) {
@@ -499,16 +466,5 @@ void cast_bias(
     int k = (int)get_global_id(0);
     if (k >= sizes.k)
         return;
-    long plane = (long)sizes.p * sizes.q;
-    long parts = (plane + 16384 - 1) / 16384;
-    long count = sizes.n * parts;
-    float total = 0.0f;
-    for (long i = 0; i < count;) {
-        float sum = 0.0f;
-        long end = min(count, i + 64);
-        for (; i < end; ++i)
-            sum += scratch[(i / parts * sizes.k + k) * parts + i % parts];
-        total += sum;
-    }
-    store_db(db, k, total, beta);
+    store_db(db, k, bias(scratch, sizes, k), beta);
 }

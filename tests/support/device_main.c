@@ -7,11 +7,11 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include <criterion/criterion.h>
 #include <stdbool.h>
 #include <stdio.h>
 
 #include "host.h"
+#include "run_tests.h"
 
 enum { MAX_PLATFORMS = 16 };
 
@@ -39,10 +39,5 @@ int main(int argc, char **argv)
         fprintf(stderr, "skipped: there is no OpenCL device\n");
         return HOST_EXIT_SKIP;
     }
-    struct criterion_test_set *tests = criterion_initialize();
-    int status = 0;
-    if (criterion_handle_args(argc, argv, true))
-        status = criterion_run_all_tests(tests) ? 0 : 1;
-    criterion_finalize(tests);
-    return status;
+    return run_tests(argc, argv);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "hash.h"
+#include "splitmix.h"
 
 /* ---- Times ------------------------------------------------------------- */
 

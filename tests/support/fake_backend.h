@@ -28,8 +28,8 @@ typedef struct fake {
     landscape landscape;
     uint64_t seed;
     const char *known; /* the rules' */
-    double noise; /* deviation of the logarithm of a timing */
-    double drift; /* the device is by this factor slower after 100 s */
+    double noise;      /* deviation of the logarithm of a timing */
+    double drift;      /* the device is by this factor slower after 100 s */
     double prepare_seconds;          /* each */
     double crashing, hanging, wrong; /* parts of the plans, at random */
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "hash.h"
+#include "splitmix.h"
 
 /* The number of a thing that is told by at most four numbers and a kernel. */
 static uint64_t state_of(uint64_t seed, const clconv_kernel *k,

@@ -37,7 +37,7 @@ static clconv_device keep_facts(const clconv_device *device)
         .compute_units = device->compute_units,
         .vector_registers = device->vector_registers,
         .nv_sm = device->nv_sm,
-        .unit = device->unit,
+        .units = device->units,
         .unit_emulated = device->unit_emulated,
     };
     strcpy(kept.name, device->name);
@@ -103,7 +103,7 @@ clconv_record record_random(unsigned *seed)
     random_text(seed, device.platform, sizeof device.platform);
     random_text(seed, device.driver, sizeof device.driver);
     device.compute_units = 1 + record_pick(seed, 1000);
-    device.unit_emulated = device.unit && record_pick(seed, 2);
+    device.unit_emulated = device.units && record_pick(seed, 2);
     char problem[128];
     random_problem(seed, problem, sizeof problem);
     clconv_record r = record_of(problem, &device);

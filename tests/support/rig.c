@@ -5,6 +5,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -172,4 +173,15 @@ const char *rig_explain(const clconv_plan *plan, const char *begin)
         if (strncmp(line, begin, strlen(begin)) == 0)
             return line;
     return "";
+}
+
+int rig_count_stored(const char *problem, const clconv_context_options *options)
+{
+    rig r;
+    int stored = 0, built = -1;
+    rig_open(&r, HOST_IN_ORDER, problem, options);
+    sscanf(rig_explain(r.plan, "programs: "),
+           "programs: %d from disk, %d built", &stored, &built);
+    rig_close(&r);
+    return built == 0 ? stored : -1;
 }

@@ -56,4 +56,8 @@ void rig_expect_untouched(const rig *r);
  * Valid until the next call. */
 const char *rig_explain(const clconv_plan *plan, const char *begin);
 
+/* Programs that a plan of the problem takes from the options' cache directory;
+ * -1: others had to be built. */
+int rig_count_stored(const char *problem, const clconv_context_options *options);
+
 #endif

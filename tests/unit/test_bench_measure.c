@@ -74,6 +74,7 @@ Test(bench_roofline, mixed_is_held_against_the_matrix_unit_where_there_is_one)
     probe_result peaks = {.fma_flops = 1, .matrix_flops = 10, .copy_bytes = 1};
 
     assert_near(roofline_peak(&peaks, "mixed"), 10);
+    assert_near(roofline_peak(&peaks, "fp16"), 10);
     assert_near(roofline_peak(&peaks, "fp32"), 1);
     peaks.matrix_flops = 0;
     assert_near(roofline_peak(&peaks, "mixed"), 1);
@@ -114,7 +115,7 @@ static bench_result example(row rows[3])
     rows[1] = (row){.name = "b", .entries = {timed(1), timed(8)}};
     rows[2] = (row){.name = "c", .entries = {timed(1), wrong()}};
     for (int i = 0; i < 3; ++i)
-        rows[i].work = (work){4e9, 1};
+        rows[i].flop = 4e9;
     return b;
 }
 

@@ -144,6 +144,22 @@ Test(bench_options, a_file_is_read_line_by_line)
     cr_assert_eq(result.status, 77, "%s", result.err);
 }
 
+/* As --file reads them, and without a device. */
+Test(bench_options, problems_are_listed_as_a_file)
+{
+    const char *line = "\nr50_c1,64,3,224,224,64,7,7,2,2,3,3,3,3,1,1,1\n";
+    const char *path;
+
+    run("--list", "--set", "gpu");
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    assert_says("list", result.out, "name,N,C,H,W,K,R,S,stride_h,stride_w,");
+    assert_says("list", result.out, line);
+    path = write_file("gpu.csv", result.out);
+    run("--list", "--file", path);
+    cr_assert_eq(result.status, 0, "%s", result.err);
+    assert_says("list", result.out, line);
+}
+
 /* Before any work: the program would else ask for a device first. */
 Test(bench_options, an_output_that_cannot_be_written_is_refused_first)
 {
@@ -161,6 +177,8 @@ Test(bench_options, modes_of_their_own_take_no_more_than_they_use)
     run("--startup", PROBLEM, PROBLEM);
     assert_refused("--startup takes one problem");
     run("--startup", PROBLEM, "--report-cost");
+    assert_refused("give one of them");
+    run("--list", "--report-cost", PROBLEM);
     assert_refused("give one of them");
     run("--report-cost", "--only=fp32", PROBLEM);
     assert_refused("leave --only out");

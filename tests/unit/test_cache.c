@@ -15,11 +15,15 @@
 #include <unistd.h>
 
 #include "cache_dir.h"
+#include "faults.h"
 #include "os.h"
 #include "store.h"
 
 static const char key[] = "device: any\nsource:\n__kernel void f() {}\n";
 static const unsigned char bytes[] = {0, 1, 2, 255, 0, 'x', 0};
+
+/* Another user's and group's number. */
+enum { STRANGER = 12345 };
 
 static cache_dir dir;
 static cache_log warnings;
@@ -247,15 +251,74 @@ Test(cache, a_directory_that_everybody_may_write_is_not_used)
 
 Test(cache, a_directory_of_another_user_is_not_used)
 {
-    if (geteuid() == 0) {
-        cr_assert_eq(chown(dir.path, 12345, 12345), 0);
-        cr_assert_null(clconv_store_new(dir.path, &logger));
-    } else {
-        cr_assert_null(clconv_store_new("/", &logger));
-    }
+    if (geteuid() != 0)
+        cr_skip_test("root alone can give a directory away");
+    cr_assert_eq(chown(dir.path, STRANGER, STRANGER), 0);
+    cr_assert_null(clconv_store_new(dir.path, &logger));
     cr_assert_eq(warnings.warnings, 1);
     cr_assert_not_null(strstr(warnings.last, "another user"), "%s",
                        warnings.last);
+}
+
+/* A binary that a stranger could put there, by whatever way. */
+Test(cache, a_file_of_another_user_is_not_read_and_stays)
+{
+    if (geteuid() != 0)
+        cr_skip_test("root alone can give a file away");
+    clconv_store *s = open_store();
+    clconv_store_write(s, key, bytes, sizeof bytes);
+    cache_file file;
+    cache_dir_read_only_entry(&dir, &file);
+    cr_assert_eq(chown(file.path, STRANGER, STRANGER), 0);
+    cr_assert_not(reads_back(s, key));
+    cr_assert_eq(warnings.warnings, 1);
+    cr_assert_not_null(strstr(warnings.last, "another user"), "%s",
+                       warnings.last);
+    cr_assert_eq(chown(file.path, 0, 0), 0);
+    cr_assert_eq(chmod(file.path, 0666), 0);
+    cr_assert_not(reads_back(s, key));
+    cr_assert_not_null(strstr(warnings.last, "everybody"), "%s", warnings.last);
+    cr_assert_eq(chmod(file.path, 0600), 0);
+    cr_assert(reads_back(s, key));
+    cache_file_free(&file);
+    clconv_store_free(s);
+}
+
+/* By somebody else, as what follows. */
+static int read_roots_entry(void)
+{
+    int faults = setgid(STRANGER) != 0 || setuid(STRANGER) != 0;
+    clconv_store *s = clconv_store_new(dir.path, &logger);
+    faults += !s || !reads_back(s, key) || warnings.warnings != 0;
+    faults += !s || clconv_store_write(s, "another", bytes, sizeof bytes);
+    faults += warnings.warnings != 1;
+    clconv_store_free(s);
+    return faults;
+}
+
+static int refuse_roots_directory(void)
+{
+    int faults = setgid(STRANGER) != 0 || setuid(STRANGER) != 0;
+    faults += clconv_store_new(dir.path, &logger) != NULL;
+    return faults + (strstr(warnings.last, "its group may write") == NULL);
+}
+
+Test(cache, a_directory_of_roots_is_read_if_nobody_else_may_write_to_it)
+{
+    if (geteuid() != 0)
+        cr_skip_test("root alone can become somebody else");
+    clconv_store *s = open_store();
+    clconv_store_write(s, key, bytes, sizeof bytes);
+    clconv_store_free(s);
+    cache_file file;
+    cache_dir_read_only_entry(&dir, &file);
+    cr_assert_eq(chmod(dir.path, 0755), 0);
+    cr_assert_eq(chmod(dir.entries, 0755), 0);
+    cr_assert_eq(chmod(file.path, 0644), 0);
+    cr_assert_eq(faults_of(read_roots_entry), 0);
+    cr_assert_eq(chmod(dir.entries, 0775), 0);
+    cr_assert_eq(faults_of(refuse_roots_directory), 0);
+    cache_file_free(&file);
 }
 
 Test(cache, after_a_failed_write_there_is_one_warning_and_no_more_writes)

@@ -177,3 +177,18 @@ Test(cases, adds_a_row)
     cases_free(&list);
     cr_assert_eq(list.count, 0);
 }
+
+Test(cases, prints_what_it_reads)
+{
+    const char *text = HEADER "a,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16\n"
+                              "b,0,1,1,1,1,1,1,1,1,0,0,0,0,1,1,1\n";
+    case_list list = parse(text);
+    char printed[1024] = "";
+    FILE *to = fmemopen(printed, sizeof(printed), "w");
+
+    cr_assert_not_null(to);
+    cases_print(to, &list);
+    fclose(to);
+    cr_assert_str_eq(printed, text);
+    cases_free(&list);
+}

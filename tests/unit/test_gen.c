@@ -38,7 +38,8 @@ Test(gen, prints_one_kernel_alone)
 Test(gen, refuses_wrong_options)
 {
     REFUSE(2, "PROBLEM is missing", "--device", "gpu");
-    REFUSE(2, "--device must be cpu, cpu_avx2, gpu", "--device", "toaster", PROBLEM);
+    REFUSE(2, "--device must be cpu, cpu_avx2, gpu", "--device", "toaster",
+           PROBLEM);
     REFUSE(2, "--emulate must be", "--emulate", "none", PROBLEM);
     REFUSE(2, "--only: no kernel sort", "--only", "sort", PROBLEM);
     REFUSE(2, "too many: c", "a", "b", "c");

@@ -43,8 +43,8 @@ static void expect_near(clconv_device of, clconv_device asked,
 {
     clconv_record r = record_of(ASKED, &of);
     cr_assert_eq(clconv_record_nearness(&r, &asked), want,
-                 "%s %s cus=%d unit=%d for %s %s", of.name, of.driver,
-                 of.compute_units, (int)of.unit, asked.name, asked.driver);
+                 "%s %s cus=%d units=%x for %s %s", of.name, of.driver,
+                 of.compute_units, of.units, asked.name, asked.driver);
 }
 
 Test(match, processors_of_a_maker_are_a_family_on_one_platform)
@@ -97,13 +97,27 @@ Test(match, a_processor_s_record_is_not_for_a_gpu)
 Test(match, a_unit_s_record_is_not_for_a_device_without)
 {
     clconv_device with = hopper(), without = hopper(), emulated = hopper();
-    without.unit = CLCONV_UNIT_NONE;
+    without.units = 0;
     emulated.unit_emulated = true;
     expect_near(with, without, CLCONV_NEAR_NOT);
     expect_near(with, emulated, CLCONV_NEAR_NOT);
     expect_near(emulated, with, CLCONV_NEAR_NOT);
     expect_near(emulated, emulated, CLCONV_NEAR_DRIVER);
-    expect_near(without, with, CLCONV_NEAR_FAMILY);
+    expect_near(without, with, CLCONV_NEAR_NOT);
+}
+
+/* With a unit more, the fastest plan is another: records of an H200 from before
+ * wgmma made plans there ten times slower than defaults. */
+Test(match, a_record_is_for_devices_with_the_same_units)
+{
+    clconv_device both = hopper(), one = hopper(), other = hopper();
+    one.units = CLCONV_BIT(CLCONV_UNIT_MMA_M16N8K16);
+    other.units = CLCONV_BIT(CLCONV_UNIT_WGMMA);
+    expect_near(one, both, CLCONV_NEAR_NOT);
+    expect_near(other, both, CLCONV_NEAR_NOT);
+    expect_near(both, one, CLCONV_NEAR_NOT);
+    expect_near(one, other, CLCONV_NEAR_NOT);
+    expect_near(one, one, CLCONV_NEAR_DRIVER);
 }
 
 /* ---- Problems ---------------------------------------------------------- */

@@ -61,6 +61,7 @@ static const char *kernel_of(const clconv_steps *steps, clconv_role role)
 
 #define DENSE "n4c32h28w28k64r3s3p1"
 #define LARGE "n256c64h32w32k64r3s3p1"
+#define WIDE "n64c256h14w14k256r3s3p1"
 #define DEPTHWISE "n4c128h56w56k128r3s3p1g128"
 
 Test(planner, takes_the_cheapest_family_of_each_kind_of_device)
@@ -73,7 +74,10 @@ Test(planner, takes_the_cheapest_family_of_each_kind_of_device)
         {DENSE "_nhwc", "cpu", "bwd_data_panel", "bwd_weight_panel"},
         {LARGE, "gpu", "bwd_data_local", "bwd_weight_local"},
         {LARGE, "sm_80", "bwd_data_local", "bwd_weight_local"},
-        {LARGE "_nhwc", "sm_90", "bwd_data_local", "bwd_weight_local"},
+        {LARGE, "sm_90", "bwd_data_halo", "bwd_weight_wgmma"},
+        {WIDE, "sm_90", "bwd_data_wgmma", "bwd_weight_wgmma"},
+        {LARGE "_nhwc", "sm_90", "bwd_data_halo", "bwd_weight_wgmma"},
+        {LARGE "_fp32", "sm_90", "bwd_data_local", "bwd_weight_local"},
         {LARGE "_fp32", "sm_80", "bwd_data_local", "bwd_weight_local"},
         {DEPTHWISE, "cpu", "bwd_data_depthwise", "bwd_weight_depthwise"},
         {DEPTHWISE "_nhwc", "cpu", "bwd_data_depthwise", "bwd_weight_depthwise"},

@@ -265,6 +265,8 @@ Test(record, what_a_later_version_may_say_is_unknown)
     expect("p1 ", "p1_bf16 ", CLCONV_RECORD_UNKNOWN, "problem string");
     expect("ops=dw", "ops=y,dw", CLCONV_RECORD_UNKNOWN, "some of dw,db,dx");
     expect("unit=none", "unit=wmma", CLCONV_RECORD_UNKNOWN, "matrix unit");
+    expect("unit=none", "unit=mma_m16n8k16+wmma", CLCONV_RECORD_UNKNOWN,
+           "matrix unit");
     expect("kind=cpu", "kind=npu", CLCONV_RECORD_UNKNOWN, "cpu or gpu");
 }
 

@@ -20,6 +20,7 @@
 #include "amount.h"
 #include "cache_dir.h"
 #include "damage.h"
+#include "faults.h"
 #include "os.h"
 #include "store.h"
 
@@ -207,19 +208,6 @@ Test(storm, a_directory_of_damaged_files_is_as_good_as_empty)
 
 /* ---- No room, no right -------------------------------------------------- */
 
-/* Runs in a process of its own, whose exit status is how many things were
- * not as they should be. */
-static int faults_of(int (*body)(void))
-{
-    int status;
-    pid_t child = fork();
-    if (child == 0)
-        _exit(body());
-    cr_assert_gt(child, 0);
-    cr_assert_eq(waitpid(child, &status, 0), child);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 /* A file may have no more bytes than a version's half: write() says so midway,
  * as it does on a full disk. */
 static int write_without_room(void)
@@ -256,8 +244,12 @@ static int write_without_right(void)
     faults += write_version(s, 2, 1);
     faults += warnings.warnings != 1;
     clconv_store_free(s);
-    faults += clconv_store_new(dir.path, &logger) != NULL;
+    faults += count_versions() != 1; /* a new one reads what there is ... */
+    faults += warnings.warnings != 1;
+    s = clconv_store_new(dir.path, &logger);
+    faults += !s || write_version(s, 1, 1); /* ... and cannot write either */
     faults += warnings.warnings != 2;
+    clconv_store_free(s);
     return faults + chmod(dir.entries, 0700);
 }
 

@@ -68,7 +68,7 @@ Test(tune_check, passes)
 Test(tune_check, is_asked_for_the_problem_its_images_and_the_plan)
 {
     cr_assert(judge("[ \"$*\" = \"--problem n2c4h8w8k8r3s3p1 --batch 2 --plan "
-                    "the plan --device device\" ] || exit 1\n"
+                    "the plan --device device --watch-stdin\" ] || exit 1\n"
                     "echo '1 passed, 0 failed, 0 skipped'"));
 }
 

@@ -14,6 +14,7 @@
 #include "host.h"
 #include "message.h"
 #include "options.h"
+#include "parent.h"
 #include "reference.h"
 #include "run.h"
 
@@ -100,6 +101,10 @@ static int open_and_check(const check_options *o)
     host h;
     int status;
 
+    if (o->watch_stdin && !parent_watch()) {
+        message_error("--watch-stdin: no thread could be started");
+        return EXIT_FAILURE;
+    }
     switch (host_open(o->device, HOST_IN_ORDER, &h)) {
     case HOST_OK: break;
     case HOST_NO_DEVICE: return HOST_EXIT_SKIP;

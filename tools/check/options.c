@@ -38,6 +38,8 @@ static const char usage[] =
     "  --device TEXT          the device whose name contains TEXT\n"
     "  --seed S               of the data, default 1\n"
     "  --verbose              a line for every check\n"
+    "  --watch-stdin          end when the other end of stdin, a pipe, is\n"
+    "                         closed: with the program that holds it\n"
     "  --help, --version\n"
     "\n"
     "Exit status: 0 if none failed and at least one passed, 77 without a\n"
@@ -58,6 +60,7 @@ enum {
     OPT_DEVICE,
     OPT_SEED,
     OPT_VERBOSE,
+    OPT_WATCH_STDIN,
     OPT_HELP,
     OPT_VERSION
 };
@@ -77,6 +80,7 @@ static const struct option long_options[] = {
     {"device", required_argument, NULL, OPT_DEVICE},
     {"seed", required_argument, NULL, OPT_SEED},
     {"verbose", no_argument, NULL, OPT_VERBOSE},
+    {"watch-stdin", no_argument, NULL, OPT_WATCH_STDIN},
     {"help", no_argument, NULL, OPT_HELP},
     {"version", no_argument, NULL, OPT_VERSION},
     {NULL, 0, NULL, 0}};
@@ -226,6 +230,7 @@ static bool read_option(int code, check_options *o)
     case OPT_EMULATE: o->emulate = optarg; return true;
     case OPT_DEVICE: o->device = optarg; return true;
     case OPT_SEED: return read_seed(o);
+    case OPT_WATCH_STDIN: o->watch_stdin = true; return true;
     default: o->verbose = true; return true;
     }
 }

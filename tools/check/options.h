@@ -32,6 +32,7 @@ typedef struct check_options {
     uint64_t seed;
     const char *device, *filter, *plan, *emulate; /* NULL: not given */
     bool verbose;
+    bool watch_stdin;
 } check_options;
 
 typedef enum options_result {

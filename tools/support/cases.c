@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -354,4 +353,28 @@ void cases_free(case_list *list)
         free(list->items[i].name);
     free(list->items);
     *list = (case_list){NULL, 0};
+}
+
+/* ---- Printing ----------------------------------------------------------- */
+
+static void print_row(FILE *to, const case_row *row)
+{
+    fputs(row->name, to);
+    for (int i = 1; i < COLUMN_COUNT; ++i) {
+        int64_t value;
+
+        memcpy(&value, (const char *)&row->desc + columns[i].offset,
+               sizeof(value));
+        fprintf(to, ",%" PRId64, value);
+    }
+    fputc('\n', to);
+}
+
+void cases_print(FILE *to, const case_list *list)
+{
+    for (int i = 0; i < COLUMN_COUNT; ++i)
+        fprintf(to, "%s%s", i ? "," : "", columns[i].name);
+    fputc('\n', to);
+    for (size_t i = 0; i < list->count; ++i)
+        print_row(to, &list->items[i]);
 }

@@ -22,6 +22,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "clconv/clconv.h"
 
@@ -47,6 +48,9 @@ bool cases_read(const char *path, case_list *out, char *error);
 /* The same for a text; file is what messages call it. */
 bool cases_parse(const char *file, const char *text, case_list *out,
                  char *error);
+
+/* Prints the names and sizes as a text that cases_parse() reads. */
+void cases_print(FILE *to, const case_list *list);
 
 /* Adds one row, copying name; false if there is no memory. */
 bool cases_add(case_list *list, const char *name, const clconv_desc *desc);

@@ -48,6 +48,14 @@ static void get_platform_name(cl_platform_id platform, char *name, size_t size)
     name[size - 1] = '\0';
 }
 
+/* CLCONV_OFFLINE as the library reads it: then nothing is compiled. */
+static bool is_offline(void)
+{
+    const char *value = getenv("CLCONV_OFFLINE");
+
+    return value && *value && strcmp(value, "0") != 0;
+}
+
 static bool device_is_usable(cl_device_id device)
 {
     cl_bool available = CL_TRUE, compiler = CL_TRUE;
@@ -58,7 +66,7 @@ static bool device_is_usable(cl_device_id device)
     if (clGetDeviceInfo(device, CL_DEVICE_COMPILER_AVAILABLE, sizeof(compiler),
                         &compiler, NULL))
         compiler = CL_TRUE;
-    return available && compiler;
+    return available && (compiler || is_offline());
 }
 
 static cl_device_type device_type(cl_device_id device)

@@ -42,9 +42,10 @@ typedef struct host {
 /*
  * The device whose "platform / device" name contains text, case ignored. If
  * several do, or text is NULL or "": a GPU, else an accelerator, a CPU, or
- * what there is, the first by name among equals. The reason of a failure is
- * one line on stderr, which lists the devices there are if none matched; no
- * platform or no device at all is HOST_NO_DEVICE.
+ * what there is, the first by name among equals. A device without a compiler
+ * counts only where CLCONV_OFFLINE says that nothing is compiled. The reason of
+ * a failure is one line on stderr, which lists the devices there are if none
+ * matched; no platform or no device at all is HOST_NO_DEVICE.
  */
 host_result host_open(const char *text, host_order order, host *out);
 void host_close(host *h);

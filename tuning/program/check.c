@@ -94,9 +94,10 @@ static bool start(const check_rules *rules, const clconv_problem *p,
     clconv_text problem = CLCONV_TEXT_EMPTY;
     clconv_problem_format(p, &problem);
     snprintf(batch, sizeof batch, "%ld", check_batch(p));
-    const char *argv[] = {rules->program, "--problem", problem.data, "--batch",
-                          batch,          "--plan",    plan,         "--device",
-                          rules->device,  NULL};
+    const char *argv[] = {
+        rules->program, "--problem",     problem.data, "--batch",
+        batch,          "--plan",        plan,         "--device",
+        rules->device,  "--watch-stdin", NULL};
     bool ok = !problem.failed &&
               child_start(&(child_how){argv, rules->settings, rules->log}, c);
     clconv_text_free(&problem);

@@ -1,6 +1,8 @@
 /*
  * A process that reads lines and writes lines, in a process group of its own,
- * so that Ctrl-C does not reach it and whatever it started ends with it.
+ * so that Ctrl-C does not reach it and whatever it started ends with it. It is
+ * expected to end when its stdin does (parent.h), as it does when this process
+ * is killed.
  *
  *     child c;
  *     if (!child_start(&how, &c)) ...                // said on stderr

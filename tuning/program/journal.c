@@ -1,6 +1,7 @@
 /*
  * Lines are written by one write() each to a file opened for appending, so
- * that several programs may share it.
+ * that several programs may share it. One that was torn, by a kill or for want
+ * of room, is closed before the next: it costs no other.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -17,10 +18,8 @@
 #include "hash.h"
 #include "kernel.h"
 #include "message.h"
+#include "seal.h"
 #include "trial_fields.h"
-
-#define CHECK_FIELD " check="
-#define CHECK_DIGITS 16
 
 typedef struct entry {
     uint64_t key; /* of problem, ops and plan */
@@ -28,6 +27,7 @@ typedef struct entry {
 } entry;
 
 struct journal {
+    char *path;
     int file;
     bool failed; /* to write, said */
     entry *entries;
@@ -41,10 +41,9 @@ char *journal_path(const char *dir, const clconv_device *device)
 {
     clconv_text facts = CLCONV_TEXT_EMPTY, path = CLCONV_TEXT_EMPTY;
     char hex[CLCONV_HASH_HEX];
-    clconv_text_printf(&facts, "%s\n%s\n%s\n%s\n%d\n%d\n%s\n", device->name,
+    clconv_text_printf(&facts, "%s\n%s\n%s\n%s\n%d\n%u\n%s\n", device->name,
                        device->vendor, device->platform, device->driver,
-                       device->compute_units, (int)device->unit,
-                       clconv_version());
+                       device->compute_units, device->units, clconv_version());
     for (int i = 0; i < clconv_kernel_count; ++i)
         clconv_text_printf(&facts, "%s:%d\n", clconv_kernels[i]->name,
                            clconv_kernels[i]->revision);
@@ -105,30 +104,6 @@ static void remember(journal *j, uint64_t key, const clconv_trial *trial)
 
 /* ---- Lines ------------------------------------------------------------- */
 
-static void seal(const char *line, size_t length, char out[CHECK_DIGITS + 1])
-{
-    char hex[CLCONV_HASH_HEX];
-    clconv_hash_hex(clconv_hash_bytes(line, length), hex);
-    memcpy(out, hex, CHECK_DIGITS);
-    out[CHECK_DIGITS] = '\0';
-}
-
-/* Cuts the check off; false: it does not hold. */
-static bool unseal(char *line)
-{
-    char check[CHECK_DIGITS + 1];
-    size_t length = strlen(line), tail = strlen(CHECK_FIELD) + CHECK_DIGITS;
-    if (length < tail)
-        return false;
-    char *at = line + length - tail;
-    seal(line, (size_t)(at - line), check);
-    if (strncmp(at, CHECK_FIELD, strlen(CHECK_FIELD)) != 0 ||
-        strcmp(at + strlen(CHECK_FIELD), check) != 0)
-        return false;
-    *at = '\0';
-    return true;
-}
-
 /* What a line is about. */
 typedef struct subject {
     char problem[256];
@@ -150,14 +125,14 @@ static bool take_field(const line_field *f, subject *s, clconv_trial *trial)
     return trial_take(f, trial);
 }
 
-static bool read_line(journal *j, char *line)
+static bool read_line(journal *j, const char *line, size_t length)
 {
     subject s = {.ops = 0};
     clconv_trial trial = trial_failed(CLCONV_OUTCOMES, "");
     line_field f;
-    if (!unseal(line))
+    if (clconv_seal_take(line, &length) != CLCONV_SEAL_RIGHT)
         return false;
-    clconv_fields in = {.at = line, .end = line + strlen(line)};
+    clconv_fields in = {.at = line, .end = line + length};
     while (line_next(&in, &f))
         if (!take_field(&f, &s, &trial))
             return false;
@@ -173,23 +148,31 @@ static void read_lines(journal *j, FILE *from)
     char *line = NULL;
     size_t size = 0;
     while (getline(&line, &size, from) > 0) {
-        line[strcspn(line, "\n")] = '\0';
-        if (read_line(j, line))
+        size_t length = strcspn(line, "\n");
+        if (read_line(j, line, length))
             j->lines++;
-        else if (*line)
+        else if (length > 0)
             j->skipped++;
     }
     free(line);
 }
 
-/* A last line that a kill has torn is closed, so that ours starts anew. */
-static void close_torn_line(journal *j)
+/* True if all of it was written; else errno says why not. */
+static bool append(const journal *j, const char *data, size_t length)
+{
+    ssize_t put = write(j->file, data, length);
+    if (put >= 0)
+        errno = ENOSPC; /* unless it was all */
+    return put == (ssize_t)length;
+}
+
+/* Whoever tore the last line, ours starts anew. */
+static bool close_torn_line(const journal *j)
 {
     char last = '\n';
     off_t end = lseek(j->file, 0, SEEK_END);
-    if (end > 0 && pread(j->file, &last, 1, end - 1) == 1 && last != '\n' &&
-        write(j->file, "\n", 1) != 1)
-        j->failed = true;
+    return end <= 0 || pread(j->file, &last, 1, end - 1) != 1 || last == '\n' ||
+           append(j, "\n", 1);
 }
 
 /* ---- The object -------------------------------------------------------- */
@@ -206,16 +189,19 @@ journal *journal_open(const char *path)
     if (file < 0)
         return fail_open(path, errno);
     journal *j = calloc(1, sizeof *j);
-    FILE *from = j ? fopen(path, "r") : NULL;
+    char *copy = strdup(path);
+    FILE *from = j && copy ? fopen(path, "r") : NULL;
     if (!from) {
+        int error = j && copy ? errno : ENOMEM;
         close(file);
+        free(copy);
         free(j);
-        return fail_open(path, j ? errno : ENOMEM);
+        return fail_open(path, error);
     }
+    j->path = copy;
     j->file = file;
     read_lines(j, from);
     fclose(from);
-    close_torn_line(j);
     return j;
 }
 
@@ -224,6 +210,7 @@ void journal_close(journal *j)
     if (!j)
         return;
     close(j->file);
+    free(j->path);
     free(j->entries);
     free(j);
 }
@@ -238,23 +225,29 @@ int journal_skipped(const journal *j)
     return j->skipped;
 }
 
+/* Once. */
+static void say_failure(journal *j, int error)
+{
+    if (!j->failed)
+        message_warning("the journal %s cannot be written: %s", j->path,
+                        strerror(error));
+    j->failed = true;
+}
+
 void journal_add(journal *j, const char *problem, unsigned ops,
                  const char *plan, const clconv_trial *trial)
 {
-    char check[CHECK_DIGITS + 1];
     clconv_text line = CLCONV_TEXT_EMPTY;
     line_put_text(&line, "problem", problem);
     line_put_integer(&line, "ops", (long)ops);
     line_put_text(&line, "plan", plan);
     trial_put(&line, trial);
-    if (!line.failed)
-        seal(line.data, line.length, check);
-    clconv_text_printf(&line, CHECK_FIELD "%s\n", line.failed ? "" : check);
-    bool ok = !line.failed &&
-              write(j->file, line.data, line.length) == (ssize_t)line.length;
-    if (!ok && !j->failed)
-        message_warning("the journal cannot be written: %s", strerror(errno));
-    j->failed = j->failed || !ok;
+    clconv_seal_put(&line, 0);
+    clconv_text_puts(&line, "\n");
+    if (line.failed)
+        say_failure(j, ENOMEM);
+    else if (!close_torn_line(j) || !append(j, line.data, line.length))
+        say_failure(j, errno);
     clconv_text_free(&line);
     remember(j, make_key(problem, ops, plan), trial);
 }

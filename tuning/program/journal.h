@@ -31,7 +31,7 @@ void journal_close(journal *j); /* NULL: no-op */
 int journal_count(const journal *j);
 int journal_skipped(const journal *j);
 
-/* A failure to write is said once on stderr. */
+/* A failure to write is said once on stderr, with the path. */
 void journal_add(journal *j, const char *problem, unsigned ops,
                  const char *plan, const clconv_trial *trial);
 

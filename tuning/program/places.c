@@ -133,7 +133,7 @@ bool places_open(const char *option, places *out)
     else
         message_error("there is no cache directory, and records must go "
                       "somewhere: give --cache-dir DIR");
-    if (!p.cache || !make_dir(p.cache) || !make_dir(p.tune)) {
+    if (!p.cache || !make_dir(p.cache)) {
         places_close(&p);
         return false;
     }
@@ -144,6 +144,8 @@ bool places_open(const char *option, places *out)
 bool places_begin_run(places *p)
 {
     char prefix[160], name[192];
+    if (!make_dir(p->tune))
+        return false;
     name_runs(prefix, sizeof prefix);
     remove_dead_runs(p->tune, prefix);
     snprintf(name, sizeof name, "%s%ld", prefix, clconv_os_process());

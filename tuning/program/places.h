@@ -19,11 +19,11 @@ typedef struct places {
 } places;
 
 /* option: --cache-dir, NULL: as the library finds it. False with a line on
- * stderr, also if it cannot be written: records must go somewhere. */
+ * stderr. One that cannot be written will do for those that only read. */
 bool places_open(const char *option, places *out);
 
 /* Makes the run's directory, and removes those of runs on this host that were
- * killed. */
+ * killed. False with a line on stderr. */
 bool places_begin_run(places *p);
 
 /* Removes the run's directory with all that is in it. */

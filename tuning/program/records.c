@@ -151,7 +151,7 @@ int records_export(station *s)
     const clconv_bundle_place from = {s->places.cache, &s->device, s->prefix};
     clconv_bundle_counts counts = {0};
     clconv_status status =
-        clconv_bundle_write(&from, &no_log, s->options->files[0], &counts);
+        clconv_bundle_write(&from, &station_log, s->options->files[0], &counts);
     return say_bundle("export", status, &counts);
 }
 
@@ -160,7 +160,7 @@ int records_import(station *s)
     const clconv_bundle_place to = {s->places.cache, &s->device, s->prefix};
     clconv_bundle_counts counts = {0};
     clconv_status status =
-        clconv_bundle_read(s->options->files[0], &to, &no_log, &counts);
+        clconv_bundle_read(s->options->files[0], &to, &station_log, &counts);
     return say_bundle("import", status, &counts);
 }
 
@@ -171,9 +171,9 @@ static int clean_records(station *s)
     record_list list;
     if (!record_list_of_device(s, &list))
         return 0;
-    int count = list.count;
-    for (int i = 0; i < count; ++i)
-        clconv_tunedb_remove(s->records, &list.items[i]);
+    int count = 0;
+    for (int i = 0; i < list.count; ++i)
+        count += clconv_tunedb_remove(s->records, &list.items[i]);
     record_list_free(&list);
     return count;
 }
@@ -207,17 +207,18 @@ static bool add_key(void *user, const clconv_program_file *entry)
 static int clean_programs(const station *s)
 {
     keys k = {NULL, 0};
+    int count = 0;
     clconv_store *store = clconv_store_new(s->places.cache, &no_log);
     if (!store)
         return 0;
     clconv_store_each(store, s->prefix, add_key, &k);
     for (int i = 0; i < k.count; ++i) {
-        clconv_store_drop(store, k.items[i], "clean");
+        count += clconv_store_drop(store, k.items[i], "clean");
         free(k.items[i]);
     }
     free(k.items);
     clconv_store_free(store);
-    return k.count;
+    return count;
 }
 
 int records_clean(station *s)

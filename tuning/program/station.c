@@ -12,6 +12,7 @@
 #include "cl_query.h"
 #include "host.h"
 #include "message.h"
+#include "objects.h"
 
 /* More processes than that gain little on a batch of candidates, and each
  * holds tensors on the device. */
@@ -29,14 +30,14 @@ static void say_warning(clconv_log_level level, const char *message, void *user)
         message_warning("%s", message);
 }
 
-static const clconv_log to_stderr = {say_warning, NULL};
+const clconv_log station_log = {say_warning, NULL};
 
 int station_open(const tune_options *o, station *out)
 {
     station s = {.options = o};
     if (!places_open(o->cache_dir, &s.places))
         return EXIT_FAILURE;
-    s.records = clconv_tunedb_new(s.places.cache, &to_stderr);
+    s.records = clconv_tunedb_new(s.places.cache, &station_log);
     if (!s.records) {
         message_error("out of memory");
         places_close(&s.places);
@@ -48,12 +49,26 @@ int station_open(const tune_options *o, station *out)
 
 /* ---- The device -------------------------------------------------------- */
 
-static bool ask_device(const host *h, station *s)
+/* As the library has it: some facts are found by running a program. */
+static bool ask_facts(const host *h, station *s)
 {
-    if (clconv_query_device(h->context, h->device, false, &s->device)) {
+    clconv_context *context = NULL;
+    clconv_context_options options;
+    clconv_context_options_init(&options);
+    options.cache_dir = s->places.cache;
+    if (clconv_context_create(h->context, h->device, &options, &context)) {
         message_error("%s", clconv_last_error());
         return false;
     }
+    s->device = context->device;
+    clconv_context_release(context);
+    return true;
+}
+
+static bool ask_device(const host *h, station *s)
+{
+    if (!ask_facts(h, s))
+        return false;
     snprintf(s->label, sizeof s->label, "%s / %s", h->platform_name,
              h->device_name);
     s->is_cpu = h->is_cpu;

@@ -43,6 +43,9 @@ typedef struct station {
     char *settings[STATION_MAX_SETTINGS];
 } station;
 
+/* The library's warnings as lines on stderr. */
+extern const clconv_log station_log;
+
 /* Finds the cache directory and opens the records. An exit status; after a
  * failure, said on stderr, there is nothing to close. */
 int station_open(const tune_options *o, station *out);

@@ -44,7 +44,8 @@ bool winner_keep(station *s, const clconv_record *r)
     bool saved = clconv_tunedb_save(s->records, r);
     clconv_problem_format(&r->problem, &name);
     if (!saved)
-        message_error("%s: the record cannot be written", name.data);
+        message_error("%s: the record cannot be written to %s", name.data,
+                      s->places.cache);
     else if (!name.failed)
         station_keep_programs(s, name.data, r->ops, r->plan);
     clconv_text_free(&name);

@@ -5,8 +5,6 @@
  */
 #include "worker.h"
 
-#include <poll.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +13,7 @@
 #include "host.h"
 #include "measure.h"
 #include "message.h"
+#include "parent.h"
 
 typedef struct worker {
     const worker_options *options;
@@ -22,27 +21,10 @@ typedef struct worker {
     FILE *answers;
     clconv_measure *measure; /* of problem; NULL: none yet */
     char problem[256];
+    char warning[256]; /* the library's last */
 } worker;
 
-/* ---- Life and death ---------------------------------------------------- */
-
-/* Ends this process when the other end of stdin is closed, whatever a driver
- * does meanwhile: a parent that was killed must leave nothing behind. */
-static void *watch_parent(void *unused)
-{
-    (void)unused;
-    struct pollfd in = {STDIN_FILENO, 0, 0};
-    for (;;)
-        if (poll(&in, 1, -1) > 0 && in.revents & (POLLHUP | POLLERR | POLLNVAL))
-            _exit(EXIT_SUCCESS);
-}
-
-static bool start_watching(void)
-{
-    pthread_t thread;
-    return pthread_create(&thread, NULL, watch_parent, NULL) == 0 &&
-           pthread_detach(thread) == 0;
-}
+/* ---- What is said ------------------------------------------------------ */
 
 static FILE *take_stdout(void)
 {
@@ -50,6 +32,13 @@ static FILE *take_stdout(void)
     if (answers < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
         return NULL;
     return fdopen(answers, "w");
+}
+
+static void note_warning(clconv_log_level level, const char *message, void *user)
+{
+    worker *w = user;
+    if (level == CLCONV_LOG_WARNING)
+        snprintf(w->warning, sizeof w->warning, "%s", message);
 }
 
 /* ---- Commands ---------------------------------------------------------- */
@@ -113,11 +102,14 @@ static void judge(worker *w, const command *c, clconv_trial *trials)
 }
 
 /* A driver that compiles at the first launch hands out a binary after it: the
- * library asks when the plan is released. */
+ * library asks when the plan is released, and warns if it cannot be written. */
 static void keep(worker *w, const command *c, clconv_trial *trials)
 {
     prepare(w, c, trials);
     clconv_measure_forget(w->measure);
+    for (int i = 0; i < c->count && *w->warning; ++i)
+        if (trials[i].outcome == CLCONV_TRIAL_OK)
+            trials[i] = trial_failed(CLCONV_TRIAL_FAILED, w->warning);
 }
 
 static void (*const deeds[COMMAND_VERBS])(worker *, const command *,
@@ -178,6 +170,8 @@ static int work_on(const worker_options *o, const host *h, FILE *answers)
     clconv_context_options_init(&options);
     options.cache_dir = o->cache_dir;
     options.cache_policy = CLCONV_CACHE_ALL;
+    options.log = note_warning;
+    options.log_user = &w;
     if (clconv_context_create(h->context, h->device, &options, &w.context)) {
         message_error("%s", clconv_last_error());
         return EXIT_FAILURE;
@@ -191,7 +185,7 @@ int worker_main(const worker_options *o)
 {
     FILE *answers = take_stdout();
     host h;
-    if (!answers || !start_watching()) {
+    if (!answers || !parent_watch()) {
         message_error("--worker: it needs stdin, stdout and a thread");
         return EXIT_FAILURE;
     }

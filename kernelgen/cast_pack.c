@@ -1,0 +1,380 @@
+/*
+ * A work-group takes a tile (cast_tiles.h) of one of the tensors: dY's tiles
+ * come first, then those of X, then those of W.
+ *
+ *     read:  cast_read.c
+ *     pad:   channels past the group's last are 0
+ *     write: a work-item takes 8 channels of a pixel: 16 bytes
+ *
+ * Neighbouring work-items read neighbours and write neighbours. Pixels of the
+ * tile are an odd number of 4-byte words apart, so that a channel of it lies
+ * in different banks. Barriers stand outside of what depends on the tensor.
+ *
+ * Partial sums of dbias (scratch, fp32): [k][tile], where the last pass reads
+ * them: a work-group sums a channel.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cast_pack.h"
+
+#include "cast_read.h"
+#include "cast_tiles.h"
+#include "counts.h"
+#include "entry.h"
+#include "integers.h"
+#include "output.h"
+
+/* ---- The task ---------------------------------------------------------- */
+
+bool clconv_cast_packs(const clconv_task *t, clconv_tensor tensor)
+{
+    return (t->copies & CLCONV_PACKED(tensor)) != 0;
+}
+
+bool clconv_cast_packs_any(const clconv_task *t)
+{
+    return clconv_cast_packs(t, CLCONV_DY) || clconv_cast_packs(t, CLCONV_X) ||
+           clconv_cast_packs(t, CLCONV_W);
+}
+
+bool clconv_cast_pack_copies(const clconv_task *t, clconv_tensor tensor)
+{
+    return (t->copies & CLCONV_BIT(tensor)) != 0;
+}
+
+bool clconv_cast_pack_sums(const clconv_task *t)
+{
+    return t->bias && clconv_cast_packs(t, CLCONV_DY);
+}
+
+static clconv_tiles tiles_of(const clconv_task *t, const clconv_cast_pack *a,
+                             clconv_tensor tensor, int64_t batch)
+{
+    return clconv_tiles_of(t->problem, tensor, batch, a->vec, a->lws);
+}
+
+/* The tiles of all tensors. */
+static clconv_shape shape_of(const clconv_task *t, const clconv_cast_pack *a,
+                             int64_t batch)
+{
+    clconv_shape shape = {.baked = false};
+    for (clconv_tensor tensor = CLCONV_DY; tensor <= CLCONV_W; ++tensor) {
+        clconv_tiles tiles = tiles_of(t, a, tensor, batch);
+        if (clconv_cast_packs(t, tensor))
+            clconv_tiles_add(&tiles, clconv_tensor_name(tensor), &shape);
+    }
+    return shape;
+}
+
+/* ---- Memory ------------------------------------------------------------ */
+
+/* Halves of a pixel of the tile past its channels: see above. */
+#define PITCH_PAST_CHANNELS 2
+
+static int tile_halves(void)
+{
+    return CLCONV_TILES_ELEMENTS + CLCONV_TILES_PIXELS * PITCH_PAST_CHANNELS;
+}
+
+/* Sums of a channel: NCHW, one a lane, at most a tile's vectors in all; NHWC,
+ * one a row of work-items, at most a vector's elements by work-items. */
+static int sum_count(const clconv_cast_pack *a)
+{
+    return (int)clconv_max(CLCONV_TILES_ELEMENTS / a->vec,
+                           (int64_t)a->lws * a->vec);
+}
+
+size_t clconv_cast_pack_local(const clconv_task *t, const clconv_cast_pack *a)
+{
+    int words =
+        tile_halves() / 2 + (clconv_cast_pack_sums(t) ? sum_count(a) : 0);
+    return (size_t)(words + CLCONV_COUNTS_CLASSES) * sizeof(float);
+}
+
+size_t clconv_cast_pack_scratch(const clconv_task *t, const clconv_cast_pack *a)
+{
+    clconv_tiles s = tiles_of(t, a, CLCONV_DY, t->problem->n);
+    if (!clconv_cast_pack_sums(t))
+        return 0;
+    return (size_t)(s.images * s.pixel_parts * t->problem->k) * sizeof(float);
+}
+
+/* ---- Passes ------------------------------------------------------------ */
+
+clconv_pass clconv_cast_pack_pass(const clconv_task *t,
+                                  const clconv_cast_pack *a, int64_t batch)
+{
+    clconv_shape shape = shape_of(t, a, batch);
+    clconv_pass pass = {
+        .entry = "cast_pack",
+        .counts = true,
+        .local = (size_t)a->lws,
+    };
+    for (clconv_tensor tensor = CLCONV_DY; tensor <= CLCONV_W; ++tensor) {
+        if (!clconv_cast_packs(t, tensor))
+            continue;
+        pass.groups += (size_t)tiles_of(t, a, tensor, batch).count;
+        clconv_entry_arg(&pass, CLCONV_ARG_TENSOR, tensor);
+        if (clconv_cast_pack_copies(t, tensor))
+            clconv_entry_arg(&pass, CLCONV_ARG_COPY, tensor);
+        clconv_entry_arg(&pass, CLCONV_ARG_PACKED, tensor);
+        clconv_entry_arg(&pass, CLCONV_ARG_COUNTS, tensor);
+    }
+    if (clconv_cast_pack_sums(t))
+        clconv_entry_arg(&pass, CLCONV_ARG_SCRATCH, CLCONV_DY);
+    clconv_shape_arg(&shape, &pass);
+    return pass;
+}
+
+clconv_pass clconv_cast_pack_bias_pass(const clconv_task *t,
+                                       const clconv_cast_pack *a, int64_t batch)
+{
+    clconv_shape shape = shape_of(t, a, batch);
+    clconv_pass pass = {
+        .entry = "cast_pack_bias",
+        .serves = CLCONV_OP_DB,
+        .local = (size_t)a->lws,
+        .groups = (size_t)t->problem->k,
+    };
+    clconv_entry_arg(&pass, CLCONV_ARG_SCRATCH, CLCONV_DB);
+    clconv_entry_arg(&pass, CLCONV_ARG_TENSOR, CLCONV_DB);
+    clconv_entry_arg(&pass, CLCONV_ARG_BETA, CLCONV_DB);
+    if (clconv_output_is_counted(t->problem, CLCONV_DB))
+        clconv_entry_arg(&pass, CLCONV_ARG_COUNTS, CLCONV_DB);
+    clconv_shape_arg(&shape, &pass);
+    return pass;
+}
+
+/* ---- Pad and write ----------------------------------------------------- */
+
+static void emit_pad(clconv_emit *e)
+{
+    clconv_emit_open(e, "static void pad_tile(__local ushort *out, const "
+                        "tile_t *tile, int item)");
+    clconv_emit_line(e, "const int pitch = tile->width + $past_channels;");
+    clconv_emit_line(e, "for (int x = item; x < tile->pixels; x += $items)");
+    clconv_emit_line(e, "    for (int c = tile->channels; c < tile->width; "
+                        "++c)");
+    clconv_emit_line(e, "        out[x * pitch + c] = 0;");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* Eight halves of the tile, by vectors: what wrote them were no ushorts. */
+static void emit_block(clconv_emit *e)
+{
+    clconv_emit_open(e, "static uint4 block_at(__local const ushort *p)");
+    clconv_emit_line(e, "return (uint4)(as_uint(*(__local const ushort2 *)p),");
+    for (int i = 2; i < 8; i += 2) {
+        clconv_emit_set(e, "at", i);
+        clconv_emit_set_text(e, "tail", i < 6 ? "," : ");");
+        clconv_emit_line(e, "               as_uint(*(__local const ushort2 "
+                            "*)(p + $at))$tail");
+    }
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* line: halves from a pixel of the copy to the next. Work-items take blocks of
+ * eight channels in turns; steps take the place of a division each. */
+static void emit_write(clconv_emit *e)
+{
+    clconv_emit_line(e, "static void write_tile(__local const ushort *in, "
+                        "__global half *out,");
+    clconv_emit_open(e, "    const tile_t *tile, long line, int item)");
+    clconv_emit_line(e, "const int pitch = tile->width + $past_channels;");
+    clconv_emit_line(e, "const int blocks = max(1, tile->width / 8);");
+    clconv_emit_line(e, "const int step_x = $items / blocks;");
+    clconv_emit_line(e, "const int step_block = $items % blocks;");
+    clconv_emit_line(e, "int block = item % blocks;");
+    clconv_emit_open(e, "for (int x = item / blocks; x < tile->pixels;)");
+    clconv_emit_line(e, "__global half *to = out + tile->target + x * line + "
+                        "block * 8;");
+    clconv_emit_line(e, "*(__global uint4 *)to = block_at(in + x * pitch + "
+                        "block * 8);");
+    clconv_emit_line(e, "x += step_x;");
+    clconv_emit_line(e, "block += step_block;");
+    clconv_emit_open(e, "if (block >= blocks)");
+    clconv_emit_line(e, "block -= blocks;");
+    clconv_emit_line(e, "++x;");
+    clconv_emit_close(e);
+    clconv_emit_close(e);
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* ---- The entry point --------------------------------------------------- */
+
+static void emit_variables(clconv_emit *e, const clconv_task *t,
+                           const clconv_cast_pack *a)
+{
+    clconv_emit_set(e, "tile_halves", tile_halves());
+    clconv_emit_set(e, "sum_count", sum_count(a));
+    clconv_emit_set(e, "classes", CLCONV_COUNTS_CLASSES);
+    clconv_emit_line(e, "__local ushort packed[$tile_halves]");
+    clconv_emit_line(e, "    __attribute__((aligned(16)));");
+    if (clconv_cast_pack_sums(t)) {
+        clconv_emit_line(e, "__local float sums[$sum_count];");
+        clconv_emit_line(e, "int sum_parts = 0;");
+    }
+    clconv_emit_line(e, "const int item = (int)get_local_id(0);");
+    if (a->lws > 1) {
+        clconv_emit_line(e, "__local uint group_tally[$classes];");
+        clconv_emit_line(e, "if (item < $classes)");
+        clconv_emit_line(e, "    group_tally[item] = 0;");
+    }
+    clconv_emit_line(e, "counts_t tally = { 0 };");
+    clconv_emit_line(e, "tile_t tile = { 0 };");
+    clconv_emit_line(e, "__global half *out = 0;");
+    clconv_emit_line(e, "__global uint *counts = 0;");
+    clconv_emit_line(e, "long line = 0;");
+}
+
+/* $sum_parts: sums of each channel that a tile's reading leaves. */
+static void emit_tile_sums(clconv_emit *e)
+{
+    clconv_emit_open(e, "if (sum_parts > 0)");
+    clconv_emit_open(e, "for (int c = item; c < tile.channels; c += $items)");
+    clconv_emit_line(e, "float sum = 0.0f;");
+    clconv_emit_line(e, "for (int i = 0; i < sum_parts; ++i)");
+    clconv_emit_line(e, "    sum += sums[i * tile.width + c];");
+    clconv_emit_line(e, "scratch[(tile.channel + c) * shape.dy_images *");
+    clconv_emit_line(e, "        shape.dy_pixel_parts + tile.part] = sum;");
+    clconv_emit_close(e);
+    clconv_emit_close(e);
+}
+
+/* Reads the tile if it is one of this tensor: id counts from its first. A
+ * tensor that the call has no use for is NULL. */
+static void emit_branch(clconv_emit *e, const clconv_task *t,
+                        clconv_tensor tensor)
+{
+    bool sums = tensor == CLCONV_DY && clconv_cast_pack_sums(t);
+    clconv_emit_set_text(e, "tensor", clconv_tensor_name(tensor));
+    clconv_emit_open(e,
+                     "if ($tensor && id >= 0 && id < shape.${tensor}_count)");
+    clconv_emit_line(e, "const tiles_t tiles = get_${tensor}_tiles(&shape);");
+    clconv_emit_line(e, "tile = tile_of(&tiles, (uint)id);");
+    clconv_emit_line(e, "out = ${tensor}_packed;");
+    clconv_emit_line(e, "counts = ${tensor}_counts;");
+    clconv_emit_line(e, "line = tiles.groups * tiles.padded;");
+    if (sums)
+        clconv_emit_line(e, t->problem->layout == CLCONV_NHWC
+                                ? "sum_parts = $items / (int)tiles.lanes;"
+                                : "sum_parts = (int)tiles.lanes;");
+    clconv_emit_line(e, clconv_cast_pack_copies(t, tensor)
+                            ? "read_${tensor}_tile($tensor, ${tensor}_copy, "
+                              "(__local half *)packed,"
+                            : "read_${tensor}_tile($tensor, (__local half "
+                              "*)packed,");
+    clconv_emit_line(e, sums ? "    &tiles, &tile, sums, item, counts != 0, "
+                               "&tally);"
+                             : "    &tiles, &tile, item, counts != 0, "
+                               "&tally);");
+    clconv_emit_close(e);
+}
+
+static void emit_branches(clconv_emit *e, const clconv_task *t)
+{
+    const char *before = NULL;
+    clconv_emit_line(e, "long id = get_group_id(0);");
+    for (clconv_tensor tensor = CLCONV_DY; tensor <= CLCONV_W; ++tensor) {
+        if (!clconv_cast_packs(t, tensor))
+            continue;
+        if (before) {
+            clconv_emit_set_text(e, "before", before);
+            clconv_emit_line(e, "id -= shape.${before}_count;");
+        }
+        emit_branch(e, t, tensor);
+        before = clconv_tensor_name(tensor);
+    }
+}
+
+static void emit_entry(clconv_emit *e, const clconv_task *t,
+                       const clconv_cast_pack *a)
+{
+    clconv_pass pass = clconv_cast_pack_pass(t, a, t->problem->n);
+    clconv_entry_open(e, t, &pass, NULL);
+    emit_variables(e, t, a);
+    emit_branches(e, t);
+    clconv_emit_line(e, "pad_tile(packed, &tile, item);");
+    clconv_emit_line(e, "barrier(CLK_LOCAL_MEM_FENCE);");
+    clconv_emit_line(e, "write_tile(packed, out, &tile, line, item);");
+    if (clconv_cast_pack_sums(t))
+        emit_tile_sums(e);
+    clconv_emit_line(e, a->lws > 1
+                            ? "counts_flush_group(counts, &tally, group_tally);"
+                            : "counts_flush(counts, &tally);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* ---- dbias: the last sum ----------------------------------------------- */
+
+/* A work-group sums a channel: each work-item's sums of 64 partial sums are
+ * added to its total. */
+static void emit_bias(clconv_emit *e, const clconv_task *t,
+                      const clconv_cast_pack *a)
+{
+    clconv_pass pass = clconv_cast_pack_bias_pass(t, a, t->problem->n);
+    if (a->lws > 1)
+        clconv_emit_part(e, "reduce");
+    clconv_output_emit_store(e, t->problem, CLCONV_DB, 1);
+    clconv_entry_open(e, t, &pass, NULL);
+    if (a->lws > 1)
+        clconv_emit_line(e, "__local float sums[$items];");
+    clconv_emit_line(e, "const long k = get_group_id(0);");
+    clconv_emit_line(
+        e, "const long count = shape.dy_images * shape.dy_pixel_parts;");
+    clconv_emit_line(e, "float total = 0.0f;");
+    clconv_emit_open(e, "for (long i = get_local_id(0); i < count;)");
+    clconv_emit_line(e, "float sum = 0.0f;");
+    clconv_emit_line(e, "const long end = min(count, i + 64 * $items);");
+    clconv_emit_line(e, "for (; i < end; i += $items)");
+    clconv_emit_line(e, "    sum += scratch[k * count + i];");
+    clconv_emit_line(e, "total += sum;");
+    clconv_emit_close(e);
+    if (a->lws > 1) {
+        clconv_emit_line(e, "total = reduce_sum(sums, total);");
+        clconv_emit_line(e, "if (get_local_id(0) != 0)");
+        clconv_emit_line(e, "    return;");
+    }
+    clconv_output_emit_tally(e, t->problem, CLCONV_DB);
+    clconv_emit_line(e, "store_db(db, k, total, beta$tally);");
+    clconv_output_emit_flush(e, t->problem, CLCONV_DB);
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* ---- The whole --------------------------------------------------------- */
+
+static void emit_shared(clconv_emit *e, const clconv_task *t,
+                        const clconv_cast_pack *a)
+{
+    clconv_shape shape = shape_of(t, a, t->problem->n);
+    clconv_shape_emit(e, &shape);
+    clconv_tiles_emit(e, t->problem->layout);
+    clconv_emit_set(e, "past_channels", PITCH_PAST_CHANNELS);
+    clconv_emit_set(e, "items", a->lws);
+    clconv_cast_read_emit_shared(e, t, a);
+    emit_pad(e);
+    emit_block(e);
+    emit_write(e);
+    if (a->lws > 1)
+        clconv_counts_emit_flush_group(e);
+}
+
+void clconv_cast_pack_emit(clconv_emit *e, const clconv_task *t,
+                           const clconv_cast_pack *a)
+{
+    emit_shared(e, t, a);
+    for (clconv_tensor tensor = CLCONV_DY; tensor <= CLCONV_W; ++tensor) {
+        if (!clconv_cast_packs(t, tensor))
+            continue;
+        clconv_tiles_emit_get(e, clconv_tensor_name(tensor));
+        clconv_cast_read_emit(e, t, a, tensor);
+    }
+    emit_entry(e, t, a);
+    if (clconv_cast_pack_sums(t))
+        emit_bias(e, t, a);
+}

@@ -1,0 +1,215 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "cast_tiles.h"
+
+#include <stdio.h>
+
+#include "integers.h"
+#include "pack.h"
+
+/* NCHW: pixels that a work-group should read in a row, if there are so many;
+ * NHWC: channels. */
+#define ROW_PIXELS 64
+#define ROW_CHANNELS 128
+#define MOST_CHANNELS 512
+
+#define BLOCK CLCONV_PACK_CHANNELS
+
+/* ---- Geometry ---------------------------------------------------------- */
+
+/* The size of equal parts of total: a multiple of unit, at most most. */
+static int64_t even_part(int64_t total, int64_t unit, int64_t most)
+{
+    int64_t units = clconv_max(1, clconv_divide_up(total, unit));
+    int64_t parts = clconv_divide_up(units, clconv_max(1, most / unit));
+    return clconv_divide_up(units, parts) * unit;
+}
+
+/* The largest power of two up to both. */
+static int64_t power_up_to(int64_t a, int64_t b)
+{
+    int64_t power = 1;
+    while (2 * power <= a && 2 * power <= b)
+        power *= 2;
+    return power;
+}
+
+static void cut_nchw(clconv_tiles *s, int vec, int lws)
+{
+    int64_t pixels = even_part(s->pixels, vec, ROW_PIXELS);
+    int64_t channels = clconv_min(MOST_CHANNELS, CLCONV_TILES_ELEMENTS / pixels);
+    s->tile_channels = even_part(s->padded, BLOCK, channels);
+    pixels = clconv_min(CLCONV_TILES_PIXELS,
+                        CLCONV_TILES_ELEMENTS / s->tile_channels);
+    s->tile_pixels = even_part(s->pixels, vec, pixels);
+    s->lanes = power_up_to(s->tile_pixels / vec, lws);
+}
+
+static void cut_nhwc(clconv_tiles *s, int vec, int lws)
+{
+    s->tile_channels = even_part(s->padded, BLOCK, ROW_CHANNELS);
+    int64_t pixels = clconv_min(CLCONV_TILES_PIXELS,
+                                CLCONV_TILES_ELEMENTS / s->tile_channels);
+    s->tile_pixels = even_part(s->pixels, 1, pixels);
+    int64_t vectors = clconv_divide_up(s->tile_channels, vec);
+    s->lanes = power_up_to(2 * vectors - 1, lws);
+}
+
+static clconv_tiles sizes_of(const clconv_problem *p, clconv_tensor tensor,
+                             int64_t batch)
+{
+    bool is_w = tensor == CLCONV_W, is_x = tensor == CLCONV_X;
+    clconv_tiles s = {
+        .images = is_w ? p->k : batch,
+        .groups = is_w ? 1 : p->groups,
+        .channels = tensor == CLCONV_DY ? p->group_k : p->group_c,
+        .padded = clconv_pack_channels(p, tensor),
+        .pixels = is_w   ? p->r * p->s
+                  : is_x ? p->h * p->w
+                         : p->p * p->q,
+    };
+    if (p->layout == CLCONV_NHWC) {
+        s.pixels *= s.images;
+        s.images = 1;
+    }
+    return s;
+}
+
+/* Does every vector along what is contiguous start at a multiple of its size? */
+static bool is_aligned(const clconv_problem *p, clconv_tensor tensor,
+                       const clconv_tiles *s, int vec)
+{
+    size_t size = p->type[tensor] == CLCONV_F16 ? 2 : 4;
+    bool whole = p->layout == CLCONV_NHWC
+                     ? s->channels % vec == 0 && s->tile_channels % vec == 0
+                     : s->pixels % vec == 0;
+    return whole && p->alignment % (size * (size_t)vec) == 0;
+}
+
+clconv_tiles clconv_tiles_of(const clconv_problem *p, clconv_tensor tensor,
+                             int64_t batch, int vec, int lws)
+{
+    clconv_tiles s = sizes_of(p, tensor, batch);
+    if (p->layout == CLCONV_NHWC)
+        cut_nhwc(&s, vec, lws);
+    else
+        cut_nchw(&s, vec, lws);
+    s.aligned = is_aligned(p, tensor, &s, vec);
+    s.channel_parts = clconv_divide_up(s.padded, s.tile_channels);
+    s.pixel_parts = clconv_divide_up(s.pixels, s.tile_pixels);
+    s.count = s.images * s.groups * s.channel_parts * s.pixel_parts;
+    return s;
+}
+
+/* ---- As an argument ---------------------------------------------------- */
+
+static const char *const members[] = {
+    "images",      "groups",        "channels",    "pixels",
+    "padded",      "tile_channels", "tile_pixels", "channel_parts",
+    "pixel_parts", "lanes",         "aligned",     "count",
+};
+
+#define MEMBERS (sizeof members / sizeof *members)
+
+void clconv_tiles_add(const clconv_tiles *s, const char *name, clconv_shape *out)
+{
+    const int64_t values[MEMBERS] = {
+        s->images,      s->groups,        s->channels,    s->pixels,
+        s->padded,      s->tile_channels, s->tile_pixels, s->channel_parts,
+        s->pixel_parts, s->lanes,         s->aligned,     s->count,
+    };
+    for (size_t i = 0; i < MEMBERS; ++i) {
+        char member[24];
+        snprintf(member, sizeof member, "%s_%s", name, members[i]);
+        clconv_shape_add(out, member, values[i]);
+    }
+}
+
+static void emit_members(clconv_emit *e, const char *line)
+{
+    for (size_t i = 0; i < MEMBERS; ++i) {
+        clconv_emit_set_text(e, "member", members[i]);
+        clconv_emit_line(e, line);
+    }
+}
+
+void clconv_tiles_emit_get(clconv_emit *e, const char *name)
+{
+    clconv_emit_set_text(e, "name", name);
+    clconv_emit_open(e, "static tiles_t get_${name}_tiles(const shape_t "
+                        "*shape)");
+    clconv_emit_line(e, "tiles_t tiles;");
+    emit_members(e, "tiles.$member = shape->${name}_$member;");
+    clconv_emit_line(e, "return tiles;");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* ---- A tile ------------------------------------------------------------ */
+
+static void emit_types(clconv_emit *e)
+{
+    clconv_emit_line(e, "typedef struct {");
+    emit_members(e, "    long $member;");
+    clconv_emit_line(e, "} tiles_t;");
+    clconv_emit_blank(e);
+    clconv_emit_line(e, "/* width: channels and padding; source and target: "
+                        "the first element's place in");
+    clconv_emit_line(e, "   the tensor and its copy; channel: over all groups; "
+                        "part: of these channels. */");
+    clconv_emit_line(e, "typedef struct {");
+    clconv_emit_line(e, "    int channels, width, pixels;");
+    clconv_emit_line(e, "    long source, target, channel, part;");
+    clconv_emit_line(e, "} tile_t;");
+    clconv_emit_blank(e);
+}
+
+/* Which channels, and how many. */
+static void emit_channels(clconv_emit *e)
+{
+    clconv_emit_line(e, "const long c = id % (uint)tiles->channel_parts * "
+                        "tiles->tile_channels;");
+    clconv_emit_line(e, "id /= (uint)tiles->channel_parts;");
+    clconv_emit_line(e, "const long group = id % (uint)tiles->groups;");
+    clconv_emit_line(e, "id /= (uint)tiles->groups;");
+    clconv_emit_line(e, "tile.channels = (int)min(tiles->tile_channels, "
+                        "tiles->channels - c);");
+    clconv_emit_line(e, "tile.width = (int)min(tiles->tile_channels, "
+                        "tiles->padded - c);");
+    clconv_emit_line(e, "tile.channel = group * tiles->channels + c;");
+}
+
+/* Which pixels; pixel counts them over all images. */
+static void emit_pixels(clconv_emit *e)
+{
+    clconv_emit_line(e, "const long image = id / (uint)tiles->pixel_parts;");
+    clconv_emit_line(e, "const long x = id % (uint)tiles->pixel_parts * "
+                        "tiles->tile_pixels;");
+    clconv_emit_line(e, "const long pixel = image * tiles->pixels + x;");
+    clconv_emit_line(e, "tile.pixels = (int)min(tiles->tile_pixels, "
+                        "tiles->pixels - x);");
+    clconv_emit_line(e, "tile.part = id;");
+}
+
+/* So many tiles that a uint does not hold their number make a copy of at least
+ * 2^36 bytes. */
+void clconv_tiles_emit(clconv_emit *e, clconv_layout layout)
+{
+    emit_types(e);
+    clconv_emit_open(e, "static tile_t tile_of(const tiles_t *tiles, uint id)");
+    clconv_emit_line(e, "tile_t tile;");
+    emit_channels(e);
+    emit_pixels(e);
+    clconv_emit_line(e, layout == CLCONV_NHWC
+                            ? "tile.source = pixel * tiles->groups * "
+                              "tiles->channels + tile.channel;"
+                            : "tile.source = (image * tiles->groups * "
+                              "tiles->channels + tile.channel) * tiles->pixels "
+                              "+ x;");
+    clconv_emit_line(e, "tile.target = (pixel * tiles->groups + group) * "
+                        "tiles->padded + c;");
+    clconv_emit_line(e, "return tile;");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}

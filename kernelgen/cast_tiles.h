@@ -1,0 +1,56 @@
+/*
+ * Tiles of a tensor, for the pass that packs it (cast_pack.h): some channels
+ * of one group by some pixels of one image. (NHWC: of all images, whose pixels
+ * follow one another. W: an image is an output channel, a pixel one of R x S.)
+ * Tiles divide channels and pixels evenly: of 65 pixels there are not 64 and 1.
+ *
+ *     clconv_tiles s = clconv_tiles_of(p, CLCONV_X, batch, vec, lws);
+ *     clconv_tiles_add(&s, "x", &shape);                the pass's argument
+ *     clconv_tiles_emit(e, p->layout);                  once
+ *     clconv_tiles_emit_get(e, "x");                    for each tensor
+ *     ...
+ *     const tiles_t tiles = get_x_tiles(&shape);
+ *     const tile_t tile = tile_of(&tiles, id);
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CLCONV_CAST_TILES_H
+#define CLCONV_CAST_TILES_H
+
+#include "kernel_shape.h"
+
+/* Elements of a tile, with padding, and pixels of one, at most. */
+#define CLCONV_TILES_ELEMENTS 4096
+#define CLCONV_TILES_PIXELS 512
+
+/* The tensor is [images][groups][channels][pixels] or
+ * [images][pixels][groups][channels]; what is emitted as tiles_t has the same
+ * members, as longs. */
+typedef struct clconv_tiles {
+    int64_t images, groups, channels, pixels;
+    int64_t padded; /* channels of a group of the packed copy */
+    int64_t tile_channels, tile_pixels;
+    int64_t channel_parts, pixel_parts; /* tiles of a group, of an image */
+    int64_t lanes;   /* work-items side by side along what is contiguous */
+    int64_t aligned; /* 1: all whole vectors along it are, to their size */
+    int64_t count;   /* of tiles */
+} clconv_tiles;
+
+/* vec: elements of a vector, lws: work-items of a group. */
+clconv_tiles clconv_tiles_of(const clconv_problem *p, clconv_tensor tensor,
+                             int64_t batch, int vec, int lws);
+
+/* Adds the members to a shape, as <name>_images and so on. */
+void clconv_tiles_add(const clconv_tiles *s, const char *name,
+                      clconv_shape *out);
+
+/*
+ * tiles_t, tile_t and
+ * tile_t tile_of(const tiles_t *tiles, uint id)
+ */
+void clconv_tiles_emit(clconv_emit *e, clconv_layout layout);
+
+/* tiles_t get_<name>_tiles(const shape_t *shape) */
+void clconv_tiles_emit_get(clconv_emit *e, const char *name);
+
+#endif

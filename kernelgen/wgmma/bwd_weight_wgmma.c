@@ -1,0 +1,356 @@
+/*
+ * dW by Hopper's warpgroup products, as the implicit matrix product of
+ * weight_nest.h; the way of a tile is told in wgmma.h.
+ *
+ *     for each part of the pixels, group, block of k, block of columns, dealt
+ *     out to as many work-groups as there are compute units
+ *         for each 64 pixels
+ *             copy A and B (a pixel a line), acc += A * B
+ *         store acc: in dW, or as a partial sum in scratch
+ *     more than one part: bwd_weight_wgmma_sum adds them, in order
+ *
+ * The number of parts follows from the device: one tile a compute unit, or
+ * fewer where partial sums would cost more bytes than idle units cost time.
+ * Sizes are arguments unless shape=baked; the number of parts is a constant.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <stdio.h>
+
+#include "integers.h"
+#include "output.h"
+#include "store.h"
+#include "weight_nest.h"
+
+enum { SPLIT = CLCONV_WGMMA_PARAMS, PARAMS };
+
+enum { FILL, HALF, QUARTER, TWICE, NONE };
+
+static const clconv_param params[] = {
+    CLCONV_WGMMA_PARAM_ROWS,
+    [SPLIT] = {"split", CLCONV_NAMES("fill", "half", "quarter", "twice", "none"),
+               "parts of the sum over pixels, so that tiles fill the device"},
+};
+
+/* Pixels of a stage. */
+#define TERMS 64
+
+#define OPERANDS (CLCONV_BIT(CLCONV_DY) | CLCONV_BIT(CLCONV_X))
+#define ORDER CLCONV_WEIGHT_CHANNELS_FASTEST
+
+/* What clconv_weight_nest_covers() allows. */
+#define MOST_PARTS 256
+
+/* Work-items of the pass that adds the parts. */
+#define SUM_ITEMS 256
+#define SUM_ATTRIBUTE "__attribute__((reqd_work_group_size(256, 1, 1)))"
+
+/* Operands have channels last, whatever the tensors have. */
+static clconv_nest nest_of(const clconv_problem *p)
+{
+    clconv_nest nest = clconv_weight_nest(p);
+    nest.a.along_k = false;
+    nest.b.along_k = false;
+    return nest;
+}
+
+static int parts(const clconv_problem *p, const clconv_device *d,
+                 const int *values)
+{
+    static const double share[] = {
+        [FILL] = 1, [HALF] = 0.5, [QUARTER] = 0.25, [TWICE] = 2, [NONE] = 0};
+    int64_t blocks = clconv_weight_nest_blocks(p, values[CLCONV_WGMMA_TILE_M],
+                                               values[CLCONV_WGMMA_TILE_N]);
+    double wanted = share[values[SPLIT]] * d->compute_units / (double)blocks;
+    int64_t most =
+        clconv_min(MOST_PARTS, clconv_weight_nest_most_parts(p, d, TERMS));
+    return (int)clconv_max(1, clconv_min((int64_t)wanted, most));
+}
+
+static clconv_weight_tile weight_tile(const clconv_task *t)
+{
+    return (clconv_weight_tile){
+        .m = t->values[CLCONV_WGMMA_TILE_M],
+        .n = t->values[CLCONV_WGMMA_TILE_N],
+        .k = TERMS,
+        .split = parts(t->problem, t->device, t->values),
+        .items = clconv_wgmma_items(t),
+        .work_groups = t->device->compute_units,
+    };
+}
+
+/* ---- Tensor maps ------------------------------------------------------ */
+
+/* Largest offset of a tap, see tensor_map.h. */
+#define MOST_OFFSET 255
+
+static clconv_tensor_map dy_map(const clconv_problem *p,
+                                const clconv_wgmma_tile *c, int64_t batch)
+{
+    clconv_tensor_map m = clconv_wgmma_map(p, CLCONV_DY, batch, c->a.line);
+    m.im2col = true;
+    m.box[1] = c->terms;
+    return m;
+}
+
+/* The upper corner of a window of count pixels. */
+static int upper(int lower, int64_t count, int64_t step, int64_t size)
+{
+    return (int)(lower + (count - 1) * step - (size - 1));
+}
+
+/* The pixels of X that the first tap meets. */
+static clconv_tensor_map x_map(const clconv_problem *p,
+                               const clconv_wgmma_tile *c, int64_t batch)
+{
+    clconv_tensor_map m = clconv_wgmma_map(p, CLCONV_X, batch, c->b.line);
+    m.im2col = true;
+    m.box[1] = c->terms;
+    m.lower[0] = (int)-p->pad_left;
+    m.lower[1] = (int)-p->pad_top;
+    m.step[0] = (int)p->stride_w;
+    m.step[1] = (int)p->stride_h;
+    m.upper[0] = upper(m.lower[0], p->q, p->stride_w, p->w);
+    m.upper[1] = upper(m.lower[1], p->p, p->stride_h, p->h);
+    return m;
+}
+
+static bool maps_fit(const clconv_problem *p, const clconv_wgmma_tile *c)
+{
+    clconv_tensor_map dy = dy_map(p, c, p->n), x = x_map(p, c, p->n);
+    return clconv_tensor_map_legal(&dy) && clconv_tensor_map_legal(&x) &&
+           (p->s - 1) * p->dilation_w <= MOST_OFFSET &&
+           (p->r - 1) * p->dilation_h <= MOST_OFFSET;
+}
+
+/* ---- The contract ----------------------------------------------------- */
+
+static clconv_wgmma_tile tile_of(const clconv_task *t, const clconv_nest *nest)
+{
+    return clconv_wgmma_tile_of(t, nest, TERMS);
+}
+
+static bool legal(const clconv_task *t)
+{
+    clconv_nest nest = nest_of(t->problem);
+    clconv_wgmma_tile c = tile_of(t, &nest);
+    return clconv_wgmma_legal(t, &c) && (!c.maps || maps_fit(t->problem, &c));
+}
+
+static unsigned wants_copies(const clconv_task *t)
+{
+    return clconv_wgmma_wants_copies(t, OPERANDS);
+}
+
+static size_t partial_bytes(const clconv_task *t)
+{
+    return (size_t)clconv_round_up(
+        (int64_t)clconv_weight_nest_scratch(t->problem, weight_tile(t).split),
+        128);
+}
+
+/* Partial sums, then maps. */
+static size_t scratch(const clconv_task *t)
+{
+    return partial_bytes(t) + clconv_wgmma_scratch(t);
+}
+
+static double cost(const clconv_task *t)
+{
+    clconv_weight_tile tile = weight_tile(t);
+    double waste = clconv_weight_nest_waste(t->problem, tile.m, tile.n);
+    int64_t tiles =
+        tile.split * clconv_weight_nest_blocks(t->problem, tile.m, tile.n);
+    return clconv_wgmma_cost(t, waste, tiles, 2 * (double)scratch(t));
+}
+
+static void defaults(const clconv_problem *p, const clconv_device *d,
+                     int *values)
+{
+    static const clconv_wgmma_choice tiles[] = {
+        {128, 192, 2}, {128, 128, 2}, {128, 64, 2}, {128, 32, 2},
+        {64, 192, 3},  {64, 128, 2},  {64, 64, 1},  {64, 32, 1},
+    };
+    const clconv_task task = {.problem = p, .device = d, .values = values};
+    clconv_param_first(params, PARAMS, values);
+    clconv_wgmma_choose(&task, tiles, (int)(sizeof tiles / sizeof *tiles),
+                        legal, cost, values);
+}
+
+static bool covers(const clconv_problem *p, const clconv_device *d)
+{
+    int values[PARAMS];
+    const clconv_task task = {.problem = p, .device = d, .values = values};
+    if (!clconv_wgmma_covers(p, d) ||
+        !clconv_weight_nest_covers(p, CLCONV_WGMMA_LEAST_M, CLCONV_WGMMA_LEAST_N))
+        return false;
+    defaults(p, d, values);
+    return legal(&task);
+}
+
+static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
+{
+    const clconv_problem *p = t->problem;
+    clconv_nest nest = nest_of(p);
+    clconv_wgmma_tile c = tile_of(t, &nest);
+    clconv_weight_tile tile = weight_tile(t);
+    int count = clconv_weight_nest_passes(t, "bwd_weight_wgmma",
+                                          "bwd_weight_wgmma_sum", &tile, out);
+    clconv_tensor_map dy = dy_map(p, &c, batch), x = x_map(p, &c, batch);
+    clconv_wgmma_add_maps(&out[0], &c, &dy, &x);
+    if (count > 1) {
+        int64_t elements = clconv_problem_elements(p, CLCONV_DW);
+        out[1].local = SUM_ITEMS;
+        out[1].groups = (size_t)clconv_divide_up(elements, SUM_ITEMS);
+    }
+    return count;
+}
+
+/* ---- Text ------------------------------------------------------------- */
+
+/* The place of a chunk of B does not move; pixels move on by TERMS at a time,
+ * which is as many images, rows and columns each time, with carries. */
+static void emit_cursor(clconv_emit *e)
+{
+    clconv_emit_line(e, "typedef struct {");
+    clconv_emit_line(e, "    int image, row, column; /* of dY */");
+    clconv_emit_line(e, "    int images, rows, columns; /* of a step */");
+    clconv_emit_line(
+        e, "    int4 tap[$b_chunks]; /* of B: channel, column, row */");
+    clconv_emit_line(e, "} cursor_t;");
+    clconv_emit_blank(e);
+    clconv_emit_open(e, "void cursor_begin(cursor_t *c, const block_t *b, "
+                        "const sizes_t *s)");
+    clconv_emit_line(e, "int3 pixel = pixel_at(s, b->begin);");
+    clconv_emit_line(e, "int3 step = pixel_at(s, $terms);");
+    clconv_emit_line(e, "c->image = pixel.x;");
+    clconv_emit_line(e, "c->row = pixel.y;");
+    clconv_emit_line(e, "c->column = pixel.z;");
+    clconv_emit_line(e, "c->images = step.x;");
+    clconv_emit_line(e, "c->rows = step.y;");
+    clconv_emit_line(e, "c->columns = step.z;");
+    clconv_emit_line(e, "#pragma unroll");
+    clconv_emit_open(e, "for (int i = 0; i < $b_chunks; ++i)");
+    clconv_emit_line(e, "int3 column = column_at(s, min(b->column0 + $b_line * "
+                        "i, b->columns - $b_least));");
+    clconv_emit_line(e, "c->tap[i] = (int4)(b->group * ((s->group_c + 7) / 8 * "
+                        "8) + column.x, column.z * s->dilation_w, column.y * "
+                        "s->dilation_h, 0);");
+    clconv_emit_close(e);
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+static void emit_next_pixel(clconv_emit *e)
+{
+    clconv_emit_line(e, "cursor->column += cursor->columns;");
+    clconv_emit_line(e, "cursor->row += cursor->rows;");
+    clconv_emit_line(e, "cursor->image += cursor->images;");
+    clconv_emit_open(e, "if (cursor->column >= sizes->q)");
+    clconv_emit_line(e, "cursor->column -= sizes->q;");
+    clconv_emit_line(e, "++cursor->row;");
+    clconv_emit_close(e);
+    clconv_emit_open(e, "if (cursor->row >= sizes->p)");
+    clconv_emit_line(e, "cursor->row -= sizes->p;");
+    clconv_emit_line(e, "++cursor->image;");
+    clconv_emit_close(e);
+}
+
+/* A: pixels of dY; B: the same of X, moved by the tap of each chunk. Chunks
+ * past the last column load it again. */
+static void emit_load_step(clconv_emit *e, const clconv_wgmma_tile *c)
+{
+    clconv_emit_set(e, "b_least", clconv_min(c->b.line, c->n));
+    emit_cursor(e);
+    clconv_wgmma_open_load(e, c);
+    clconv_emit_line(e, "#pragma unroll");
+    clconv_emit_line(e, "for (int i = 0; i < $a_chunks; ++i)");
+    clconv_emit_line(e, "    load_im2col(tiles, at + $a_chunk_bytes * i, "
+                        "a_source, full,");
+    clconv_emit_line(e, "        (int4)(block->group * ((sizes->group_k + 7) / "
+                        "8 * 8) + block->k0 + $a_line * i, cursor->column, "
+                        "cursor->row, cursor->image), (int2)(0), lane);");
+    clconv_emit_line(e, "const int4 pixel = (int4)(0, cursor->column * "
+                        "sizes->stride_w - sizes->pad_left, cursor->row * "
+                        "sizes->stride_h - sizes->pad_top, cursor->image);");
+    clconv_emit_line(e, "#pragma unroll");
+    clconv_emit_line(e, "for (int i = 0; i < $b_chunks; ++i)");
+    clconv_emit_line(e, "    load_im2col(tiles, at + $a_bytes + $b_chunk_bytes "
+                        "* i, b_source, full,");
+    clconv_emit_line(e, "        pixel + (int4)(cursor->tap[i].x, 0, 0, 0), "
+                        "cursor->tap[i].yz, lane);");
+    emit_next_pixel(e);
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+static void emit_functions(clconv_emit *e, const clconv_task *t,
+                           const clconv_wgmma_tile *c)
+{
+    char columns[64];
+    snprintf(columns, sizeof columns, "((s->group_c + %d) / %d * %d)",
+             c->b.line - 1, c->b.line, c->b.line);
+    if (c->maps)
+        clconv_weight_nest_emit_blocks(e, columns);
+    else
+        clconv_weight_nest_emit(e, ORDER);
+    clconv_weight_nest_emit_count(e);
+    clconv_wgmma_emit_functions(e, t, c);
+    if (c->maps) {
+        emit_load_step(e, c);
+    }
+}
+
+static void emit_product(clconv_emit *e, const clconv_task *t,
+                         const clconv_nest *nest, const clconv_wgmma_tile *c,
+                         const clconv_wgmma_target *to)
+{
+    bool direct = !to->partial;
+    if (direct)
+        clconv_output_emit_tally(e, t->problem, CLCONV_DW);
+    clconv_wgmma_open_tiles(e, t, c, CLCONV_WEIGHT_NEST_PLACE, partial_bytes(t));
+    clconv_wgmma_store_emit(e, t, c, nest, to);
+    clconv_wgmma_close_tiles(e);
+    if (direct)
+        clconv_output_emit_flush(e, t->problem, CLCONV_DW);
+    clconv_emit_close(e);
+}
+
+static void emit(clconv_emit *e, const clconv_task *t)
+{
+    clconv_nest nest = nest_of(t->problem);
+    clconv_wgmma_tile c = tile_of(t, &nest);
+    clconv_pass pass[CLCONV_MAX_PASSES];
+    int count = passes(t, t->problem->n, pass);
+    clconv_wgmma_target to = {
+        count > 1 ? "__global float *partial = scratch + block.part * (sizes.k "
+                    "* sizes.w_image);"
+                  : NULL};
+    clconv_emit_set(e, "tile_k", TERMS);
+    clconv_emit_set(e, "split", weight_tile(t).split);
+    emit_functions(e, t, &c);
+    clconv_wgmma_store_emit_functions(e, t, &c, &nest, &to);
+    if (count > 1)
+        clconv_output_emit_store(e, t->problem, CLCONV_DW, 1);
+    clconv_wgmma_open_entry(e, t, &pass[0]);
+    emit_product(e, t, &nest, &c, &to);
+    if (count > 1)
+        clconv_weight_nest_emit_sum(e, t, &pass[1], SUM_ATTRIBUTE);
+}
+
+const clconv_kernel clconv_bwd_weight_wgmma = {
+    .name = "bwd_weight_wgmma",
+    .role = CLCONV_ROLE_BWD_WEIGHT,
+    .revision = 1,
+    .summary = "dW by Hopper's warpgroup products",
+    .params = params,
+    .param_count = PARAMS,
+    .covers = covers,
+    .defaults = defaults,
+    .legal = legal,
+    .cost = cost,
+    .wants_copies = wants_copies,
+    .scratch = scratch,
+    .passes = passes,
+    .emit = emit,
+};

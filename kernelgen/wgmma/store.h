@@ -1,0 +1,34 @@
+/*
+ * Emits how a warpgroup's sums leave: with the functions of a nest, from
+ * registers to an output (times the epilogue's power of two, plus beta times
+ * the old value, rounded and counted if it is fp16) or to partial sums.
+ *
+ * Two ways for an output: a fast one where nothing is added or counted, whose
+ * stores are as wide as the tensor allows, and one for all else.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CLCONV_WGMMA_STORE_H
+#define CLCONV_WGMMA_STORE_H
+
+#include "wgmma.h"
+
+typedef struct clconv_wgmma_target {
+    /* NULL: the nest's output; else an expression, the float pointer to
+     * partial sums that have the output's indices. */
+    const char *partial;
+} clconv_wgmma_target;
+
+/* Functions; before the entry point. */
+void clconv_wgmma_store_emit_functions(clconv_emit *e, const clconv_task *t,
+                                       const clconv_wgmma_tile *c,
+                                       const clconv_nest *nest,
+                                       const clconv_wgmma_target *to);
+
+/* In the loop over tiles: block, sizes, sum, warpgroup, lane; for an output
+ * also beta, its pointer, counts and tally. */
+void clconv_wgmma_store_emit(clconv_emit *e, const clconv_task *t,
+                             const clconv_wgmma_tile *c, const clconv_nest *nest,
+                             const clconv_wgmma_target *to);
+
+#endif

@@ -1,0 +1,178 @@
+/*
+ * OpenCL allows more than 48 KiB of static shared memory in a kernel, CUDA
+ * does not: there such an array must be the launch's dynamic memory. In PTX it
+ * is one word more and a length less.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "program_image.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STATIC_SHARED_MAX ((size_t)48 << 10)
+
+/* src/program_file.c: a magic, u64 format, bytes of key, bytes of data, two
+ * hashes; then the key, then the data. Numbers are little-endian. */
+#define ENTRY_MAGIC "clconvPB"
+enum { ENTRY_KEY_SIZE = 16, ENTRY_HEADER = 64 };
+
+static bool fail(const char *path, const char *why)
+{
+    fprintf(stderr, "%s: %s\n", path, why);
+    return false;
+}
+
+/* ---- Files -------------------------------------------------------------- */
+
+/* All bytes and a terminator. */
+static bool read_stream(FILE *stream, program_image *out)
+{
+    size_t room = 1 << 16, size = 0;
+    char *data = malloc(room + 1);
+
+    while (data) {
+        size += fread(data + size, 1, room - size, stream);
+        if (size < room)
+            break;
+        char *longer = realloc(data, (room *= 2) + 1);
+        if (!longer)
+            free(data);
+        data = longer;
+    }
+    if (!data)
+        return false;
+    data[size] = '\0';
+    *out = (program_image){.data = data, .size = size};
+    return !ferror(stream);
+}
+
+static bool read_file(const char *path, program_image *out)
+{
+    FILE *stream = fopen(path, "rb");
+    bool ok;
+
+    if (!stream)
+        return fail(path, strerror(errno));
+    ok = read_stream(stream, out);
+    fclose(stream);
+    return ok || fail(path, "cannot be read");
+}
+
+/* ---- Entries of the cache ----------------------------------------------- */
+
+static bool is_entry(const program_image *image)
+{
+    return image->size >= ENTRY_HEADER &&
+           memcmp(image->data, ENTRY_MAGIC, strlen(ENTRY_MAGIC)) == 0;
+}
+
+/* Leaves the data alone. */
+static bool unpack_entry(const char *path, program_image *image)
+{
+    uint64_t key_size;
+    size_t rest = image->size - ENTRY_HEADER;
+
+    memcpy(&key_size, image->data + ENTRY_KEY_SIZE, sizeof(key_size));
+    if (key_size >= rest)
+        return fail(path, "the entry has no program");
+    image->size = rest - (size_t)key_size;
+    memmove(image->data, image->data + ENTRY_HEADER + key_size, image->size);
+    image->data[image->size] = '\0';
+    return true;
+}
+
+/* ---- Shared memory ------------------------------------------------------ */
+
+static bool is_ptx(const program_image *image)
+{
+    return strlen(image->data) + 1 >= image->size &&
+           strstr(image->data, ".version") != NULL;
+}
+
+/* Bytes of a declaration such as ".shared .align 16 .b8 tiles[102400];", which
+ * begins at its first character and ends at the bracket; 0: it is another. */
+static size_t declared_bytes(const char *begin, const char *bracket)
+{
+    const char *type = bracket;
+    unsigned bits;
+    size_t count;
+
+    while (type > begin && *type != '.')
+        --type;
+    if (sscanf(type, ".%*[bfsu]%u", &bits) != 1 ||
+        sscanf(bracket, "[%zu];", &count) != 1)
+        return 0;
+    return count * bits / 8;
+}
+
+/* Writes the text up to the end of its next shared array, which becomes
+ * dynamic if it is too large; returns where to go on, NULL at the end. */
+static const char *rewrite_next(const char *text, FILE *to, size_t *dynamic)
+{
+    const char *begin = strstr(text, ".shared ");
+    const char *end = begin ? strchr(begin, ';') : NULL;
+    const char *bracket = end ? memchr(begin, '[', (size_t)(end - begin)) : NULL;
+    size_t bytes = bracket ? declared_bytes(begin, bracket) : 0;
+
+    if (!end) {
+        fputs(text, to);
+        return NULL;
+    }
+    if (bytes <= STATIC_SHARED_MAX) {
+        fwrite(text, 1, (size_t)(end + 1 - text), to);
+        return end + 1;
+    }
+    fwrite(text, 1, (size_t)(begin - text), to);
+    fprintf(to, ".extern %.*s[];", (int)(bracket - begin), begin);
+    *dynamic = bytes > *dynamic ? bytes : *dynamic;
+    return end + 1;
+}
+
+static bool make_large_arrays_dynamic(const char *path, program_image *image)
+{
+    program_image changed = {0};
+    FILE *to = open_memstream(&changed.data, &changed.size);
+    const char *rest = image->data;
+
+    if (!to)
+        return fail(path, strerror(errno));
+    while (rest)
+        rest = rewrite_next(rest, to, &changed.dynamic_shared);
+    if (fclose(to) != 0)
+        return fail(path, strerror(errno));
+    ++changed.size; /* the terminator belongs to PTX */
+    program_image_free(image);
+    *image = changed;
+    return true;
+}
+
+/* ---- The whole ---------------------------------------------------------- */
+
+bool program_image_read(const char *path, program_image *out)
+{
+    program_image image = {0};
+
+    if (!read_file(path, &image))
+        return false;
+    if (is_entry(&image) && !unpack_entry(path, &image)) {
+        program_image_free(&image);
+        return false;
+    }
+    if (is_ptx(&image) && !make_large_arrays_dynamic(path, &image)) {
+        program_image_free(&image);
+        return false;
+    }
+    *out = image;
+    return true;
+}
+
+void program_image_free(program_image *image)
+{
+    free(image->data);
+    *image = (program_image){0};
+}

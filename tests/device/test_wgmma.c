@@ -1,0 +1,167 @@
+/*
+ * The kernels on warpgroup products: descriptors, swizzle, fragments, stages
+ * and the way of tiles through a work-group, all in emulation, which any device
+ * can; where the device has the unit, the same cases run on it too.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <criterion/criterion.h>
+
+#include "backward.h"
+#include "family.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static const char unit_name[] = "wgmma";
+
+/* Every way to share out a tile: rows, columns, one warpgroup; several blocks
+ * of rows; chunks that are not full; each number of stages; both loads. */
+static const char *const plans[] = {
+    "bwd_data_wgmma:tile_m=128,tile_n=32,warpgroups=2,stages=3;"
+    "bwd_weight_wgmma:tile_m=64,tile_n=128,warpgroups=2,split=none",
+    "bwd_data_wgmma:tile_m=64,tile_n=64,warpgroups=1,stages=4,load=copies;"
+    "bwd_weight_wgmma:tile_m=128,tile_n=32,warpgroups=2,stages=3,split=twice",
+    "bwd_data_wgmma:tile_m=256,tile_n=64,warpgroups=2,stages=3,shape=baked;"
+    "bwd_weight_wgmma:tile_m=64,tile_n=192,warpgroups=3,stages=6,shape=baked,"
+    "load=copies",
+    "bwd_data_halo:tile_w=16,tile_h=8;"
+    "bwd_weight_wgmma:tile_m=64,tile_n=64,warpgroups=1",
+};
+
+static family emulated(const char *plan)
+{
+    return (family){
+        .plan = plan, .emulate = unit_name, .ops = CLCONV_OP_DW | CLCONV_OP_DX};
+}
+
+/* ---- Exact -------------------------------------------------------------- */
+
+/* What copies take: channels last, in whole vectors. */
+static const char *const problems[] = {
+    "n2c16h8w8k32r3s3p1_nhwc",                /* two taps share a step */
+    "n1c8h1w1k8r1s1_nhwc",                    /* one vector of everything */
+    "n3c72h5w9k136r3s3p1_nhwc",               /* no tile is full */
+    "n1c48h5w6k8r3s3p1_nhwc",                 /* a line wider than a tile */
+    "n2c8h9w8k16r3s3u2p1x0x1x0_nhwc",         /* stride, asymmetric padding */
+    "n1c24h13w12k8r5s4u3x2p2x4x1x3d2x3_nhwc", /* all of it */
+    "n2c32h7w9k64r3s3p1g2_nhwc",              /* groups */
+};
+
+/* What else tensor maps take. */
+static const char *const any_layout[] = {
+    "n3c17h5w9k19r3s3p1",
+    "n2c3h9w8k10r3s3u2p1_nhwc",
+    "n1c80h6w14k72r1s1",
+};
+
+/* What a halo is for: no stride, few channels of dY. */
+static const char *const haloed[] = {
+    "n2c16h8w8k32r3s3p1_nhwc",
+    "n2c40h19w21k48r3s3p1",
+    "n1c32h9w17k64r3s3p2x0x1x1d2x1g2_nhwc",
+    "n1c70h8w8k9r1s1",
+    "n2c3h6w9k20r5s2p0x4x1x0_nhwc",
+};
+
+static void expect_exact(const char *plan, const char *emulate,
+                         const char *const *of, size_t count)
+{
+    family f = emulated(plan);
+    f.emulate = emulate;
+    for (size_t i = 0; i < count; ++i)
+        family_exact(&f, of[i]);
+}
+
+Test(wgmma, rows_shared_out_are_exact)
+{
+    expect_exact(plans[0], unit_name, problems, COUNT(problems));
+    expect_exact(plans[0], unit_name, any_layout, COUNT(any_layout));
+}
+
+Test(wgmma, one_warpgroup_and_split_sums_are_exact)
+{
+    expect_exact(plans[1], unit_name, problems, COUNT(problems));
+}
+
+Test(wgmma, blocks_of_rows_and_columns_shared_out_are_exact)
+{
+    expect_exact(plans[2], unit_name, problems, COUNT(problems));
+}
+
+Test(wgmma, a_halo_is_exact)
+{
+    expect_exact(plans[3], unit_name, haloed, COUNT(haloed));
+}
+
+/* Does this device have the unit itself? */
+static bool has_unit(void)
+{
+    static const float ones[8 * 8] = {1};
+    const backward_case c = {.problem = "n1c8h1w1k8r1s1_nhwc",
+                             .plan = plans[0],
+                             .ops = CLCONV_OP_DW | CLCONV_OP_DX,
+                             .x = ones,
+                             .w = ones,
+                             .dy = ones};
+    backward_result r;
+    bool has = backward_run(&c, &r);
+    if (has)
+        backward_free(&r);
+    return has;
+}
+
+Test(wgmma, the_unit_itself_is_exact)
+{
+    if (!has_unit())
+        cr_skip_test("this device has no wgmma");
+    for (size_t i = 0; i < 3; ++i)
+        expect_exact(plans[i], NULL, problems, COUNT(problems));
+    expect_exact(plans[0], NULL, any_layout, COUNT(any_layout));
+    expect_exact(plans[3], NULL, haloed, COUNT(haloed));
+}
+
+Test(wgmma, fp16_tensors_are_exact)
+{
+    const family f = emulated(plans[0]);
+    family_exact(&f, "n2c24h7w9k16r3s3p1_nhwc_x16_w16_dy16_dw16_dx16");
+    family_exact(&f, "n2c24h7w9k16r3s3p1_nhwc_w16_dx16");
+}
+
+/* ---- The rest of the contract ------------------------------------------- */
+
+/* By all plans. */
+static const char several_images[] = "n4c16h5w6k24r3s3p1_nhwc";
+
+static void each_plan(void (*passes)(const family *, const char *))
+{
+    for (size_t i = 0; i < COUNT(plans); ++i) {
+        const family f = emulated(plans[i]);
+        passes(&f, several_images);
+    }
+}
+
+Test(wgmma, smaller_batches_are_exact_and_leave_the_rest)
+{
+    each_plan(family_batches);
+}
+
+Test(wgmma, beta_adds_to_what_was_there)
+{
+    each_plan(family_beta);
+}
+
+Test(wgmma, a_poisoned_workspace_does_not_show)
+{
+    each_plan(family_workspace);
+}
+
+Test(wgmma, tiny_gradients_survive_by_the_scale_alone)
+{
+    each_plan(family_tiny);
+}
+
+Test(wgmma, nan_and_infinity_reach_what_their_taps_hit)
+{
+    const family f = emulated(plans[0]);
+    family_nan(&f, "n2c8h5w8k16r3s3u2x1p1d1x2_nhwc");
+}

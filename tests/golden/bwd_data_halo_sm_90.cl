@@ -1,0 +1,586 @@
+/* Step 2: bwd_data_halo */
+
+typedef struct {
+    long dy_image;
+    long dy_channel;
+    long dy_row;
+    long dy_column;
+    long x_image;
+    long x_channel;
+    long x_row;
+    long x_column;
+    long w_image;
+    long w_channel;
+    long w_row;
+    long w_column;
+    int n;
+    int c;
+    int h;
+    int w;
+    int k;
+    int r;
+    int s;
+    int p;
+    int q;
+    int stride_h;
+    int stride_w;
+    int pad_top;
+    int pad_left;
+    int dilation_h;
+    int dilation_w;
+    int groups;
+    int group_c;
+    int group_k;
+} sizes_t;
+
+/* One work-group's tile of dX. */
+typedef struct {
+    int group, c0, image, h0, w0;
+} block_t;
+
+int block_sets(const sizes_t *s) {
+    return s->groups * ((s->group_c + 32 - 1) / 32);
+}
+
+int block_count(const sizes_t *s) {
+    return block_sets(s) * s->n * ((s->h + 16 - 1) / 16) * ((s->w + 16 - 1) / 16);
+}
+
+__attribute__((always_inline))
+void block_place(block_t *b, const sizes_t *s, int number) {
+    int sets = block_sets(s);
+    int set = number % sets;
+    int across = (s->w + 16 - 1) / 16;
+    int down = (s->h + 16 - 1) / 16;
+    number /= sets;
+    b->c0 = set / s->groups * 32;
+    b->group = set % s->groups;
+    b->w0 = number % across * 16;
+    number /= across;
+    b->h0 = number % down * 16;
+    b->image = number / down;
+}
+
+__attribute__((always_inline))
+long dx_row(const block_t *b, const sizes_t *s, int m) {
+    int h = b->h0 + m / 64 / 2 * 8 + m % 64 / 8;
+    int w = b->w0 + m / 64 % 2 * 8 + m % 8;
+    long at = b->image * s->x_image + h * s->x_row + w * s->x_column;
+    return h < s->h && w < s->w ? at : -1;
+}
+
+__attribute__((always_inline))
+long dx_column(const block_t *b, const sizes_t *s, int n) {
+    long at = (b->group * s->group_c + b->c0 + n) * s->x_channel;
+    return b->c0 + n < s->group_c ? at : -1;
+}
+
+/*
+ * Matrices in local memory as wgmma reads them and the copy unit writes them:
+ * lines of 64, 32 or 16 halves, line bytes each, whose 16-byte pieces are
+ * permuted among 8 lines so that reads across lines meet no bank twice
+ * ("swizzle"). A line holds neighbours along k, or neighbours along m or n;
+ * wider matrices of the latter kind are chunks, one after the other. Matrices
+ * start at multiples of 8 lines; a descriptor may be moved on by lines, or by
+ * halves within one.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+static uint swizzled(uint address, uint line)
+{
+    return address ^ (address >> 3 & line - 16);
+}
+
+/* The descriptor: start, bytes from chunk to chunk, bytes from 8 lines to the
+ * next 8, kind of swizzle. All but the kind in units of 16. */
+static ulong matrix_of(uint address, uint line, uint chunk, uint eight)
+{
+    ulong kind = line == 128 ? 1 : line == 64 ? 2 : 3;
+    return (ulong)(address >> 4 & 0x3fff) | (ulong)(chunk >> 4) << 16 |
+           (ulong)(eight >> 4) << 32 | kind << 62;
+}
+
+/* One whose lines follow each other. */
+static ulong matrix_at(uint address, uint line, uint chunk)
+{
+    return matrix_of(address, line, chunk, 8 * line);
+}
+
+/* The address of the half at (mn, k) that a descriptor leads to. */
+static uint matrix_half(ulong matrix, int along_k, int mn, int k)
+{
+    uint start = (uint)(matrix & 0x3fff) << 4;
+    uint chunk = (uint)(matrix >> 16 & 0x3fff) << 4;
+    uint eight = (uint)(matrix >> 32 & 0x3fff) << 4;
+    uint line = 256 >> (uint)(matrix >> 62);
+    uint in_k = line * (mn & 7) + eight * (mn >> 3) + 2 * k;
+    uint in_mn = 2 * (mn % (line / 2)) + chunk * (mn / (line / 2)) +
+                 line * (k & 7) + eight * (k >> 3);
+    return swizzled(start + (along_k ? in_k : in_mn), line);
+}
+
+/*
+ * Hopper's asynchronous parts as functions: barriers in local memory, copies
+ * to it, and what surrounds the products of a warpgroup. An address is that of
+ * a byte in local memory, as PTX counts them. Lines that sm_90a alone knows
+ * carry the mark that src/ptx.h takes away.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+static uint shared_address(__local const void *p)
+{
+    uint address;
+    asm("{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }"
+        : "=r"(address) : "l"((ulong)p));
+    return address;
+}
+
+static void barrier_init(uint address, uint arrivals)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
+                 :: "r"(address), "r"(arrivals) : "memory");
+}
+
+static void barrier_arrive(uint address)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];"
+                 :: "r"(address) : "memory");
+}
+
+/* Waits until the phase of this parity has ended. */
+static void barrier_wait(uint address, uint parity)
+{
+    asm volatile("{ .reg .pred done; WAIT: "
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1; "
+                 "@done bra DONE; bra WAIT; DONE: }"
+                 :: "r"(address), "r"(parity) : "memory");
+}
+
+/* What this work-item wrote to local memory shows to later products. */
+static void publish(void)
+{
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/* Eight halves, or zeros. Both addresses are multiples of 16. */
+static void copy16(__local uchar *tiles, uint to, __global const half *from,
+                   int exists)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :: "r"(to), "l"(from), "r"(exists ? 16 : 0) : "memory");
+}
+
+static void copies_commit(void)
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* ---- The copy unit ------------------------------------------------------- */
+
+/* A tensor map, but for word 0: the tensor's address. */
+typedef struct {
+    ulong word[16];
+} map_t;
+
+/* The map of this tensor, written to memory that no other work-group uses, for
+ * the work-item that calls. */
+static __global const ulong *map_source(__global ulong *memory,
+                                        const map_t *map,
+                                        __global const half *tensor)
+{
+    memory[0] = (ulong)tensor;
+    for (int i = 1; i < 16; ++i)
+        memory[i] = map->word[i];
+    asm volatile("fence.proxy.tensormap::generic.release.gpu;" ::: "memory");
+    asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;"
+                 :: "l"(memory) : "memory");
+    return memory;
+}
+
+/* The barrier's phase ends when so many bytes have come. */
+static void barrier_expect(uint address, uint bytes)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+                 :: "r"(address), "r"(bytes) : "memory");
+}
+
+/* A box from channel, column, row, image on. */
+static void load_tiled(__local uchar *tiles, uint to,
+                       __global const ulong *source, uint full, int4 from,
+                       int lane)
+{
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile."
+                 "mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%3, %4, %5, %6}], [%2];"
+                 :: "r"(to), "l"(source), "r"(full), "r"(from.x), "r"(from.y),
+                    "r"(from.z), "r"(from.w) : "memory");
+}
+
+/* Pixels of the window from column, row, image on, moved by a tap. */
+static void load_im2col(__local uchar *tiles, uint to,
+                        __global const ulong *source, uint full, int4 from,
+                        int2 tap, int lane)
+{
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.im2col."
+                 "mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8};"
+                 :: "r"(to), "l"(source), "r"(full), "r"(from.x), "r"(from.y),
+                    "r"(from.z), "r"(from.w), "h"((ushort)tap.x),
+                    "h"((ushort)tap.y) : "memory");
+}
+
+/* ---- Products ------------------------------------------------------------ */
+
+static void products_begin(void)
+{
+    asm volatile("//@@wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+/* Waits for the products since products_begin(). */
+static void products_end(void)
+{
+    asm volatile("//@@wgmma.commit_group.sync.aligned;" ::: "memory");
+    asm volatile("//@@wgmma.wait_group.sync.aligned 0;" ::: "memory");
+}
+
+/* Where a work-item's registers of D are. */
+int d_row(int lane, int reg, int part) {
+    return 16 * (lane / 32) + lane % 32 / 4 + 8 * (reg / 2 % 2);
+}
+
+int d_column(int lane, int reg, int part) {
+    return 8 * (reg / 4) + 2 * (lane % 4) + reg % 2;
+}
+
+__attribute__((always_inline))
+static void product(__local const uchar *tiles, float *d, ulong a, ulong b, int lane) {
+    asm volatile("//@@{ .reg .pred add; setp.eq.u32 add, 0, 0; "
+        "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 "
+        "{"
+        "%0, %1, %2, %3, "
+        "%4, %5, %6, %7, "
+        "%8, %9, %10, %11, "
+        "%12, %13, %14, %15"
+        "}, "
+        "%16, %17, add, 1, 1, 0, 1; }"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]),
+          "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
+          "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]),
+          "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
+        : "l"(a), "l"(b));
+}
+
+__attribute__((always_inline))
+static void hold(float *d) {
+    asm volatile(""
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]),
+          "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
+          "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]),
+          "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
+        :: "memory");
+}
+
+__attribute__((always_inline))
+void load_tile(__local uchar *tiles, uint at, uint full, __global const ulong *source, const block_t *b, const sizes_t *s, int lane) {
+    load_tiled(tiles, at, source, full, (int4)(
+        b->group * ((s->group_k + 7) / 8 * 8),
+        b->w0 + s->pad_left - (3 - 1) * 1,
+        b->h0 + s->pad_top - (3 - 1) * 1,
+        b->image), lane);
+}
+
+__attribute__((always_inline))
+void load_weights(__local uchar *tiles, uint at, uint ready, __global const ulong *source, const block_t *b, const sizes_t *s, int lane) {
+    for (int tap = 0; tap < 3 * 3; ++tap)
+        for (int i = 0; i < 1; ++i)
+            load_tiled(tiles, at + 2048 * tap + 2048 * i, source, ready,
+                (int4)(b->c0 + 32 * i, tap % 3, tap / 3, b->group * s->group_k), lane);
+}
+
+__attribute__((always_inline))
+void multiply(__local const uchar *tiles, uint at, uint weights, float sum[2][16], int warpgroup, int lane) {
+    const ulong w = matrix_at(weights, 2 * 32, 2048);
+    ulong dy[2];
+    #pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        const int block = 2 * warpgroup + i;
+        const int pixel = block / 2 * 8 * 18 + block % 2 * 8;
+        dy[i] = matrix_of(at + pixel * 64, 64, 16, 1152);
+    }
+    #pragma unroll
+    for (int tap = 0; tap < 3 * 3; ++tap) {
+        const int pixel = (3 - 1 - tap / 3) * 1 * 18 + (3 - 1 - tap % 3) * 1;
+        #pragma unroll
+        for (int k = 0; k < 2; ++k)
+        #pragma unroll
+            for (int i = 0; i < 2; ++i)
+                product(tiles, sum[i], dy[i] + pixel * (64 / 16) + 2 * k,
+                        w + tap * (2048 / 16) + 64 * k, lane);
+    }
+}
+
+static float round_dx(float v) {
+    int bits = as_int(v) & 0x7fffffff;
+    /* Finite values are clipped at 65504. */
+    bits = select(min(bits, (int)(0x477fe000)), bits, bits >= 0x7f800000);
+    float a = as_float(bits);
+    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
+    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
+    float m = as_float(power + 0x06800000);
+    a = (a + m) - m;
+    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
+}
+
+/*
+ * What rounding did to elements of one tensor: a work-item's own sums, then
+ * added to the report. Fields as in clconv_counts.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+typedef struct {
+    uint nonzero, zeroed, subnormal, saturated, nan, inf;
+} counts_t;
+
+/* Adds to a 64-bit count, two uints, low first. */
+static void counts_add(volatile __global uint *count, uint amount)
+{
+    if (amount == 0)
+        return;
+    uint old = atomic_add(count, amount);
+    if (old + amount < old)
+        atomic_inc(count + 1);
+}
+
+/* No report, no work. */
+static void counts_flush(volatile __global uint *counts, counts_t *tally)
+{
+    if (!counts)
+        return;
+    counts_add(counts, tally->nonzero);
+    counts_add(counts + 2, tally->zeroed);
+    counts_add(counts + 4, tally->subnormal);
+    counts_add(counts + 6, tally->saturated);
+    counts_add(counts + 8, tally->nan);
+    counts_add(counts + 10, tally->inf);
+}
+
+/* Classes of an element as five-bit fields, so that one sum over a vector of
+ * up to 16 elements counts all six: nonzero, zeroed, subnormal, saturated,
+ * nan, inf from the lowest. */
+static void counts_take(counts_t *tally, int classes)
+{
+    tally->nonzero += classes & 31;
+    tally->zeroed += classes >> 5 & 31;
+    tally->subnormal += classes >> 10 & 31;
+    tally->saturated += classes >> 15 & 31;
+    tally->nan += classes >> 20 & 31;
+    tally->inf += classes >> 25 & 31;
+}
+
+static void count_dx(counts_t *tally, float before, float after) {
+    int b = as_int(before) & 0x7fffffff;
+    int a = as_int(after) & 0x7fffffff;
+    int is_nan = b > 0x7f800000;
+    int is_inf = b == 0x7f800000;
+    int nonzero = (b > 0) & (b <= 0x7f800000);
+    int zeroed = nonzero & (a == 0);
+    int subnormal = (a > 0) & (a < 0x38800000);
+    int saturated = (b > 0x477fe000) & (b < 0x7f800000);
+    int packed = (nonzero & 1) | (zeroed & 1) << 5 |
+        (subnormal & 1) << 10 | (saturated & 1) << 15 |
+        (is_nan & 1) << 20 | (is_inf & 1) << 25;
+    int one = packed;
+    counts_take(tally, one);
+}
+
+static void store_dx(__global half *p, long i,
+    float value, float beta, counts_t *tally) {
+    if (beta != 0.0f) {
+        value += beta * vload_half(i, p);
+    }
+    float before = value;
+    value = round_dx(value);
+    count_dx(tally, before, value);
+    vstore_half(value, i, p);
+}
+
+static void store_pair(__global half *p, long row,
+    long first, long second, float2 pair,
+    float beta, counts_t *tally) {
+    if (first >= 0)
+        store_dx(p, row + first, pair.x, beta, tally);
+    if (second >= 0)
+        store_dx(p, row + second, pair.y, beta, tally);
+}
+
+static uint half_pair(float x, float y) {
+    x = isfinite(x) ? clamp(x, -65504.0f, 65504.0f) : x;
+    y = isfinite(y) ? clamp(y, -65504.0f, 65504.0f) : y;
+    uint halves;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(halves) : "f"(y), "f"(x));
+    return halves;
+}
+
+/*
+ * A 4 x 4 transpose over the four work-items of a quad, t being 0 to 3: each
+ * gives four words and ends with the t-th word of all four, in order. All 32
+ * of a warp must call.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+static uint lane_xor(uint value, uint mask)
+{
+    uint other;
+    asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;"
+                 : "=r"(other) : "r"(value), "r"(mask));
+    return other;
+}
+
+static uint4 quad_transpose(uint4 v, int t)
+{
+    int odd = t & 1, high = t & 2;
+    uint a = lane_xor(odd ? v.x : v.y, 1);
+    uint b = lane_xor(odd ? v.z : v.w, 1);
+    v = odd ? (uint4)(a, v.y, b, v.w) : (uint4)(v.x, a, v.z, b);
+    a = lane_xor(high ? v.x : v.z, 2);
+    b = lane_xor(high ? v.y : v.w, 2);
+    return high ? (uint4)(a, b, v.z, v.w) : (uint4)(v.x, v.y, a, b);
+}
+
+__kernel
+__attribute__((reqd_work_group_size(288, 1, 1)))
+void bwd_data_halo(
+    __global const half *dy, long dy_offset,
+    __global const half *w, long w_offset,
+    __global half *dx, long dx_offset,
+    float beta,
+    sizes_t sizes,
+    __global uint *dx_counts, long dx_counts_offset,
+    __global float *scratch, long scratch_offset,
+    map_t dy_map,
+    map_t w_map) {
+    dy += dy_offset;
+    w += w_offset;
+    dx += dx_offset;
+    if (dx_counts)
+        dx_counts += dx_counts_offset;
+    scratch += scratch_offset;
+    counts_t tally = { 0, 0, 0, 0, 0, 0 };
+    __local uchar tiles[83968] __attribute__((aligned(16)));
+    const int item = (int)get_local_id(0);
+    const int warpgroup = item / 128;
+    const int lane = item % 128;
+    const int blocks = block_count(&sizes);
+    __local ulong barriers[2 * 3 + 1];
+    const uint base = (shared_address(tiles) + 1023) & ~1023u;
+    const uint full = shared_address(barriers);
+    const uint empty = full + 8 * 3;
+    const uint ready = empty + 8 * 3;
+    if (item == 0) {
+        for (int i = 0; i < 3; ++i) {
+            barrier_init(full + 8 * i, 1);
+            barrier_init(empty + 8 * i, 8);
+        }
+        barrier_init(ready, 1);
+        publish();
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item >= 256) {
+        if (item > 256)
+            return;
+        __global ulong *maps = (__global ulong *)scratch + 32 * get_group_id(0);
+        __global const ulong *dy_source = map_source(maps, &dy_map, dy);
+        __global const ulong *w_source = map_source(maps + 16, &w_map, w);
+        block_t first;
+        block_place(&first, &sizes, (int)get_group_id(0));
+        barrier_expect(ready, 18432);
+        load_weights(tiles, base, ready, w_source, &first, &sizes, 0);
+        int stage = 0;
+        uint phase = 1;
+        for (int number = (int)get_group_id(0); number < blocks; number += (int)get_num_groups(0)) {
+            block_t block;
+            block_place(&block, &sizes, number);
+            barrier_wait(empty + 8 * stage, phase);
+            barrier_expect(full + 8 * stage, 20736);
+            load_tile(tiles, base + 18432 + stage * 21504, full + 8 * stage, dy_source, &block, &sizes, 0);
+            if (++stage == 3) {
+                stage = 0;
+                phase ^= 1;
+            }
+        }
+        return;
+    }
+    int stage = 0;
+    uint phase = 0;
+    barrier_wait(ready, 0);
+    for (int number = (int)get_group_id(0); number < blocks; number += (int)get_num_groups(0)) {
+        block_t block;
+        block_place(&block, &sizes, number);
+        float sum[2][16];
+        #pragma unroll
+        for (int i = 0; i < 2; ++i)
+            #pragma unroll
+            for (int reg = 0; reg < 16; ++reg)
+                sum[i][reg] = 0.0f;
+        barrier_wait(full + 8 * stage, phase);
+        #pragma unroll
+        for (int i = 0; i < 2; ++i)
+            hold(sum[i]);
+        products_begin();
+        multiply(tiles, base + 18432 + stage * 21504, base, sum, warpgroup, lane);
+        products_end();
+        #pragma unroll
+        for (int i = 0; i < 2; ++i)
+            hold(sum[i]);
+        if (lane % 32 == 0)
+            barrier_arrive(empty + 8 * stage);
+        if (++stage == 3) {
+            stage = 0;
+            phase ^= 1;
+        }
+        if (beta == 0.0f && !dx_counts) {
+            #pragma unroll
+            for (int i = 0; i < 2 * 2; ++i) {
+                const int first = 2 * (i % 2);
+                const long row = dx_row(&block, &sizes, 128 * warpgroup + 64 * (i / 2) + d_row(lane, first, 0));
+                #pragma unroll
+                for (int reg = first; reg < 16; reg += 16) {
+                    const float *s = sum[i / 2] + reg;
+                    const uint4 words = quad_transpose((uint4)(
+                        half_pair(s[0] * 0x1p0f, s[1] * 0x1p0f),
+                        half_pair(s[4] * 0x1p0f, s[5] * 0x1p0f),
+                        half_pair(s[8] * 0x1p0f, s[9] * 0x1p0f),
+                        half_pair(s[12] * 0x1p0f, s[13] * 0x1p0f)), lane % 4);
+                    const long column = dx_column(&block, &sizes, 0 * warpgroup + 2 * (reg - first) + 8 * (lane % 4));
+                    if (row >= 0 && column >= 0)
+                        *(__global uint4 *)(dx + row + column) = words;
+                }
+            }
+        } else {
+            #pragma unroll
+            for (int i = 0; i < 2 * 2; ++i) {
+                const int first = 2 * (i % 2);
+                const long row = dx_row(&block, &sizes, 128 * warpgroup + 64 * (i / 2) + d_row(lane, first, 0));
+                #pragma unroll 1
+                for (int reg = 0; reg < 16; reg += 4) {
+                    const long left = dx_column(&block, &sizes, 0 * warpgroup + d_column(lane, reg, 0));
+                    const long right = dx_column(&block, &sizes, 0 * warpgroup + d_column(lane, reg, 0) + 1);
+                    const float2 pair = (float2)(sum[i / 2][first], sum[i / 2][first + 1]);
+                    if (row >= 0)
+                        store_pair(dx, row, left, right, pair, beta, &tally);
+                    float kept[4];
+                    #pragma unroll
+                    for (int j = 0; j < 4; ++j)
+                        kept[j] = sum[i / 2][j];
+                    #pragma unroll
+                    for (int j = 0; j < 16 - 4; ++j)
+                        sum[i / 2][j] = sum[i / 2][j + 4];
+                    #pragma unroll
+                    for (int j = 0; j < 4; ++j)
+                        sum[i / 2][16 - 4 + j] = kept[j];
+                }
+            }
+        }
+    }
+    counts_flush(dx_counts, &tally);
+}

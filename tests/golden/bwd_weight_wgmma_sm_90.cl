@@ -1,0 +1,613 @@
+/* Step 3: bwd_weight_wgmma */
+
+typedef struct {
+    long dy_image;
+    long dy_channel;
+    long dy_row;
+    long dy_column;
+    long x_image;
+    long x_channel;
+    long x_row;
+    long x_column;
+    long w_image;
+    long w_channel;
+    long w_row;
+    long w_column;
+    int n;
+    int c;
+    int h;
+    int w;
+    int k;
+    int r;
+    int s;
+    int p;
+    int q;
+    int stride_h;
+    int stride_w;
+    int pad_top;
+    int pad_left;
+    int dilation_h;
+    int dilation_w;
+    int groups;
+    int group_c;
+    int group_k;
+} sizes_t;
+
+/* One work-group's tile of dW. */
+typedef struct {
+    int group;
+    int k0, column0; /* of the tile */
+    int columns; /* taps * channels of a group */
+    int part; /* of the split sum */
+    int begin, end; /* its pixels */
+} block_t;
+
+__attribute__((always_inline))
+void block_place(block_t *b, const sizes_t *s, int split, int number) {
+    b->columns = s->r * s->s * ((s->group_c + 63) / 64 * 64);
+    int column_tiles = (b->columns + 192 - 1) / 192;
+    int k_tiles = (s->group_k + 128 - 1) / 128;
+    b->column0 = number % column_tiles * 192;
+    number /= column_tiles;
+    b->k0 = number % k_tiles * 128;
+    number /= k_tiles;
+    b->group = number % s->groups;
+    b->part = number / s->groups;
+    int pixels = s->n * s->p * s->q;
+    int tiles = (pixels + split * 64 - 1) / (split * 64);
+    b->begin = min(b->part * tiles * 64, pixels);
+    b->end = min(b->begin + tiles * 64, pixels);
+}
+
+__attribute__((always_inline))
+int3 pixel_at(const sizes_t *s, int pixel) {
+    int row = pixel / s->q;
+    return (int3)(row / s->p, row % s->p, pixel % s->q);
+}
+
+__attribute__((always_inline))
+int3 column_at(const sizes_t *s, int column) {
+    int tap = column / ((s->group_c + 63) / 64 * 64);
+    int channel = column % ((s->group_c + 63) / 64 * 64);
+    return (int3)(channel, tap / s->s, tap % s->s);
+}
+
+__attribute__((always_inline))
+long dw_row(const block_t *b, const sizes_t *s, int m) {
+    int k = b->k0 + m;
+    long at = (b->group * s->group_k + k) * s->w_image;
+    return k < s->group_k ? at : -1;
+}
+
+__attribute__((always_inline))
+long dw_column(const block_t *b, const sizes_t *s, int n) {
+    int3 column = column_at(s, b->column0 + n);
+    long at = column.x * s->w_channel + column.y * s->w_row + column.z * s->w_column;
+    return b->column0 + n < b->columns && column.x < s->group_c ? at : -1;
+}
+
+__attribute__((always_inline))
+int block_count(const sizes_t *s) {
+    int columns = s->r * s->s * ((s->group_c + 63) / 64 * 64);
+    return 22 * s->groups * ((s->group_k + 128 - 1) / 128) * ((columns + 192 - 1) / 192);
+}
+
+/*
+ * Matrices in local memory as wgmma reads them and the copy unit writes them:
+ * lines of 64, 32 or 16 halves, line bytes each, whose 16-byte pieces are
+ * permuted among 8 lines so that reads across lines meet no bank twice
+ * ("swizzle"). A line holds neighbours along k, or neighbours along m or n;
+ * wider matrices of the latter kind are chunks, one after the other. Matrices
+ * start at multiples of 8 lines; a descriptor may be moved on by lines, or by
+ * halves within one.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+static uint swizzled(uint address, uint line)
+{
+    return address ^ (address >> 3 & line - 16);
+}
+
+/* The descriptor: start, bytes from chunk to chunk, bytes from 8 lines to the
+ * next 8, kind of swizzle. All but the kind in units of 16. */
+static ulong matrix_of(uint address, uint line, uint chunk, uint eight)
+{
+    ulong kind = line == 128 ? 1 : line == 64 ? 2 : 3;
+    return (ulong)(address >> 4 & 0x3fff) | (ulong)(chunk >> 4) << 16 |
+           (ulong)(eight >> 4) << 32 | kind << 62;
+}
+
+/* One whose lines follow each other. */
+static ulong matrix_at(uint address, uint line, uint chunk)
+{
+    return matrix_of(address, line, chunk, 8 * line);
+}
+
+/* The address of the half at (mn, k) that a descriptor leads to. */
+static uint matrix_half(ulong matrix, int along_k, int mn, int k)
+{
+    uint start = (uint)(matrix & 0x3fff) << 4;
+    uint chunk = (uint)(matrix >> 16 & 0x3fff) << 4;
+    uint eight = (uint)(matrix >> 32 & 0x3fff) << 4;
+    uint line = 256 >> (uint)(matrix >> 62);
+    uint in_k = line * (mn & 7) + eight * (mn >> 3) + 2 * k;
+    uint in_mn = 2 * (mn % (line / 2)) + chunk * (mn / (line / 2)) +
+                 line * (k & 7) + eight * (k >> 3);
+    return swizzled(start + (along_k ? in_k : in_mn), line);
+}
+
+/*
+ * Hopper's asynchronous parts as functions: barriers in local memory, copies
+ * to it, and what surrounds the products of a warpgroup. An address is that of
+ * a byte in local memory, as PTX counts them. Lines that sm_90a alone knows
+ * carry the mark that src/ptx.h takes away.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+static uint shared_address(__local const void *p)
+{
+    uint address;
+    asm("{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }"
+        : "=r"(address) : "l"((ulong)p));
+    return address;
+}
+
+static void barrier_init(uint address, uint arrivals)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
+                 :: "r"(address), "r"(arrivals) : "memory");
+}
+
+static void barrier_arrive(uint address)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];"
+                 :: "r"(address) : "memory");
+}
+
+/* Waits until the phase of this parity has ended. */
+static void barrier_wait(uint address, uint parity)
+{
+    asm volatile("{ .reg .pred done; WAIT: "
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1; "
+                 "@done bra DONE; bra WAIT; DONE: }"
+                 :: "r"(address), "r"(parity) : "memory");
+}
+
+/* What this work-item wrote to local memory shows to later products. */
+static void publish(void)
+{
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/* Eight halves, or zeros. Both addresses are multiples of 16. */
+static void copy16(__local uchar *tiles, uint to, __global const half *from,
+                   int exists)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :: "r"(to), "l"(from), "r"(exists ? 16 : 0) : "memory");
+}
+
+static void copies_commit(void)
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* ---- The copy unit ------------------------------------------------------- */
+
+/* A tensor map, but for word 0: the tensor's address. */
+typedef struct {
+    ulong word[16];
+} map_t;
+
+/* The map of this tensor, written to memory that no other work-group uses, for
+ * the work-item that calls. */
+static __global const ulong *map_source(__global ulong *memory,
+                                        const map_t *map,
+                                        __global const half *tensor)
+{
+    memory[0] = (ulong)tensor;
+    for (int i = 1; i < 16; ++i)
+        memory[i] = map->word[i];
+    asm volatile("fence.proxy.tensormap::generic.release.gpu;" ::: "memory");
+    asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;"
+                 :: "l"(memory) : "memory");
+    return memory;
+}
+
+/* The barrier's phase ends when so many bytes have come. */
+static void barrier_expect(uint address, uint bytes)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+                 :: "r"(address), "r"(bytes) : "memory");
+}
+
+/* A box from channel, column, row, image on. */
+static void load_tiled(__local uchar *tiles, uint to,
+                       __global const ulong *source, uint full, int4 from,
+                       int lane)
+{
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile."
+                 "mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%3, %4, %5, %6}], [%2];"
+                 :: "r"(to), "l"(source), "r"(full), "r"(from.x), "r"(from.y),
+                    "r"(from.z), "r"(from.w) : "memory");
+}
+
+/* Pixels of the window from column, row, image on, moved by a tap. */
+static void load_im2col(__local uchar *tiles, uint to,
+                        __global const ulong *source, uint full, int4 from,
+                        int2 tap, int lane)
+{
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.im2col."
+                 "mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8};"
+                 :: "r"(to), "l"(source), "r"(full), "r"(from.x), "r"(from.y),
+                    "r"(from.z), "r"(from.w), "h"((ushort)tap.x),
+                    "h"((ushort)tap.y) : "memory");
+}
+
+/* ---- Products ------------------------------------------------------------ */
+
+static void products_begin(void)
+{
+    asm volatile("//@@wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+/* Waits for the products since products_begin(). */
+static void products_end(void)
+{
+    asm volatile("//@@wgmma.commit_group.sync.aligned;" ::: "memory");
+    asm volatile("//@@wgmma.wait_group.sync.aligned 0;" ::: "memory");
+}
+
+/* Where a work-item's registers of D are. */
+int d_row(int lane, int reg, int part) {
+    return 16 * (lane / 32) + lane % 32 / 4 + 8 * (reg / 2 % 2);
+}
+
+int d_column(int lane, int reg, int part) {
+    return 8 * (reg / 4) + 2 * (lane % 4) + reg % 2;
+}
+
+__attribute__((always_inline))
+static void product(__local const uchar *tiles, float *d, ulong a, ulong b, int lane) {
+    asm volatile("//@@{ .reg .pred add; setp.eq.u32 add, 0, 0; "
+        "wgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16 "
+        "{"
+        "%0, %1, %2, %3, "
+        "%4, %5, %6, %7, "
+        "%8, %9, %10, %11, "
+        "%12, %13, %14, %15, "
+        "%16, %17, %18, %19, "
+        "%20, %21, %22, %23, "
+        "%24, %25, %26, %27, "
+        "%28, %29, %30, %31, "
+        "%32, %33, %34, %35, "
+        "%36, %37, %38, %39, "
+        "%40, %41, %42, %43, "
+        "%44, %45, %46, %47, "
+        "%48, %49, %50, %51, "
+        "%52, %53, %54, %55, "
+        "%56, %57, %58, %59, "
+        "%60, %61, %62, %63, "
+        "%64, %65, %66, %67, "
+        "%68, %69, %70, %71, "
+        "%72, %73, %74, %75, "
+        "%76, %77, %78, %79, "
+        "%80, %81, %82, %83, "
+        "%84, %85, %86, %87, "
+        "%88, %89, %90, %91, "
+        "%92, %93, %94, %95"
+        "}, "
+        "%96, %97, add, 1, 1, 1, 1; }"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]),
+          "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
+          "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]),
+          "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
+          "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]),
+          "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
+          "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),
+          "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]),
+          "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]),
+          "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]),
+          "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]),
+          "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]),
+          "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]),
+          "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
+          "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]),
+          "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]),
+          "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]),
+          "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]),
+          "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]),
+          "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]),
+          "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]),
+          "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]),
+          "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91]),
+          "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95])
+        : "l"(a), "l"(b));
+}
+
+__attribute__((always_inline))
+static void hold(float *d) {
+    asm volatile(""
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]),
+          "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
+          "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]),
+          "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
+          "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]),
+          "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
+          "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),
+          "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]),
+          "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]),
+          "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]),
+          "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]),
+          "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]),
+          "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]),
+          "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
+          "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]),
+          "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]),
+          "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]),
+          "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]),
+          "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]),
+          "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]),
+          "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]),
+          "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]),
+          "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91]),
+          "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95])
+        :: "memory");
+}
+
+__attribute__((always_inline))
+void multiply(__local const uchar *tiles, uint at_a, uint at_b, float sum[1][96], int lane) {
+    const ulong a = matrix_at(at_a, 128, 8192);
+    const ulong b = matrix_at(at_b, 128, 8192);
+    #pragma unroll
+    for (int k = 0; k < 4; ++k)
+        #pragma unroll
+        for (int i = 0; i < 1; ++i)
+            product(tiles, sum[i], a + 512 * i + 128 * k, b + 128 * k, lane);
+}
+
+typedef struct {
+    int image, row, column; /* of dY */
+    int images, rows, columns; /* of a step */
+    int4 tap[3]; /* of B: channel, column, row */
+} cursor_t;
+
+void cursor_begin(cursor_t *c, const block_t *b, const sizes_t *s) {
+    int3 pixel = pixel_at(s, b->begin);
+    int3 step = pixel_at(s, 64);
+    c->image = pixel.x;
+    c->row = pixel.y;
+    c->column = pixel.z;
+    c->images = step.x;
+    c->rows = step.y;
+    c->columns = step.z;
+    #pragma unroll
+    for (int i = 0; i < 3; ++i) {
+        int3 column = column_at(s, min(b->column0 + 64 * i, b->columns - 64));
+        c->tap[i] = (int4)(b->group * ((s->group_c + 7) / 8 * 8) + column.x, column.z * s->dilation_w, column.y * s->dilation_h, 0);
+    }
+}
+
+__attribute__((always_inline))
+void load_step(__local uchar *tiles, uint at, uint full, __global const ulong *a_source, __global const ulong *b_source, const block_t *block, const sizes_t *sizes, cursor_t *cursor, int lane) {
+    #pragma unroll
+    for (int i = 0; i < 2; ++i)
+        load_im2col(tiles, at + 8192 * i, a_source, full,
+            (int4)(block->group * ((sizes->group_k + 7) / 8 * 8) + block->k0 + 64 * i, cursor->column, cursor->row, cursor->image), (int2)(0), lane);
+    const int4 pixel = (int4)(0, cursor->column * sizes->stride_w - sizes->pad_left, cursor->row * sizes->stride_h - sizes->pad_top, cursor->image);
+    #pragma unroll
+    for (int i = 0; i < 3; ++i)
+        load_im2col(tiles, at + 16384 + 8192 * i, b_source, full,
+            pixel + (int4)(cursor->tap[i].x, 0, 0, 0), cursor->tap[i].yz, lane);
+    cursor->column += cursor->columns;
+    cursor->row += cursor->rows;
+    cursor->image += cursor->images;
+    if (cursor->column >= sizes->q) {
+        cursor->column -= sizes->q;
+        ++cursor->row;
+    }
+    if (cursor->row >= sizes->p) {
+        cursor->row -= sizes->p;
+        ++cursor->image;
+    }
+}
+
+static void store_dw(__global float *p, long i,
+    float value, float beta) {
+    value *= 0x1p-10f;
+    if (beta != 0.0f) {
+        value += beta * p[i];
+    }
+    p[i] = value;
+}
+
+__kernel
+__attribute__((reqd_work_group_size(288, 1, 1)))
+void bwd_weight_wgmma(
+    __global const half *dy, long dy_offset,
+    __global const half *x, long x_offset,
+    __global float *scratch, long scratch_offset,
+    int batch,
+    map_t dy_map,
+    map_t x_map) {
+    dy += dy_offset;
+    x += x_offset;
+    scratch += scratch_offset;
+    const sizes_t sizes = {
+        .dy_image = 100352,
+        .dy_channel = 784,
+        .dy_row = 28,
+        .dy_column = 1,
+        .x_image = 100352,
+        .x_channel = 784,
+        .x_row = 28,
+        .x_column = 1,
+        .w_image = 1152,
+        .w_channel = 9,
+        .w_row = 3,
+        .w_column = 1,
+        .n = batch,
+        .c = 128,
+        .h = 28,
+        .w = 28,
+        .k = 128,
+        .r = 3,
+        .s = 3,
+        .p = 28,
+        .q = 28,
+        .stride_h = 1,
+        .stride_w = 1,
+        .pad_top = 1,
+        .pad_left = 1,
+        .dilation_h = 1,
+        .dilation_w = 1,
+        .groups = 1,
+        .group_c = 128,
+        .group_k = 128,
+    };
+    __local uchar tiles[164864] __attribute__((aligned(16)));
+    const int item = (int)get_local_id(0);
+    const int warpgroup = item / 128;
+    const int lane = item % 128;
+    const int blocks = block_count(&sizes);
+    __local ulong barriers[2 * 4];
+    const uint base = (shared_address(tiles) + 1023) & ~1023u;
+    const uint full = shared_address(barriers);
+    const uint empty = full + 8 * 4;
+    if (item == 0) {
+        for (int i = 0; i < 4; ++i) {
+            barrier_init(full + 8 * i, 1);
+            barrier_init(empty + 8 * i, 8);
+        }
+        publish();
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item >= 256) {
+        const int copier = item - 256;
+        if (copier > 0)
+            return;
+        __global ulong *maps = (__global ulong *)(scratch + 3244032) + 32 * get_group_id(0);
+        __global const ulong *a_source = map_source(maps, &dy_map, dy);
+        __global const ulong *b_source = map_source(maps + 16, &x_map, x);
+        int stage = 0;
+        uint phase = 1;
+        for (int number = (int)get_group_id(0); number < blocks; number += (int)get_num_groups(0)) {
+            block_t block;
+            block_place(&block, &sizes, 22, number);
+            cursor_t cursor;
+            cursor_begin(&cursor, &block, &sizes);
+            for (int k0 = block.begin; k0 < block.end; k0 += 64) {
+                const uint at = base + stage * 40960;
+                barrier_wait(empty + 8 * stage, phase);
+                barrier_expect(full + 8 * stage, 40960);
+                load_step(tiles, at, full + 8 * stage, a_source, b_source, &block, &sizes, &cursor, copier);
+                if (++stage == 4) {
+                    stage = 0;
+                    phase ^= 1;
+                }
+            }
+        }
+        return;
+    }
+    int stage = 0;
+    uint phase = 0;
+    for (int number = (int)get_group_id(0); number < blocks; number += (int)get_num_groups(0)) {
+        block_t block;
+        block_place(&block, &sizes, 22, number);
+        float sum[1][96];
+        #pragma unroll
+        for (int i = 0; i < 1; ++i)
+            #pragma unroll
+            for (int reg = 0; reg < 96; ++reg)
+                sum[i][reg] = 0.0f;
+        for (int k0 = block.begin; k0 < block.end; k0 += 64) {
+            const uint at = base + stage * 40960;
+            barrier_wait(full + 8 * stage, phase);
+            #pragma unroll
+            for (int i = 0; i < 1; ++i)
+                hold(sum[i]);
+            products_begin();
+            multiply(tiles, at + 8192 * warpgroup, at + 16384 + 0 * warpgroup, sum, lane);
+            products_end();
+            #pragma unroll
+            for (int i = 0; i < 1; ++i)
+                hold(sum[i]);
+            if (lane % 32 == 0)
+                barrier_arrive(empty + 8 * stage);
+            if (++stage == 4) {
+                stage = 0;
+                phase ^= 1;
+            }
+        }
+        __global float *partial = scratch + block.part * (sizes.k * sizes.w_image);
+        #pragma unroll
+        for (int i = 0; i < 2 * 1; ++i) {
+            const int first = 2 * (i % 2);
+            const long row = dw_row(&block, &sizes, 64 * warpgroup + 64 * (i / 2) + d_row(lane, first, 0));
+            #pragma unroll
+            for (int reg = first; reg < 96; reg += 4) {
+                const float *s = sum[i / 2] + reg;
+                const long left = dw_column(&block, &sizes, 0 * warpgroup + d_column(lane, reg, 0));
+                const long right = dw_column(&block, &sizes, 0 * warpgroup + d_column(lane, reg, 0) + 1);
+                if (row >= 0 && left >= 0)
+                    partial[row + left] = s[0] * 0x1p0f;
+                if (row >= 0 && right >= 0)
+                    partial[row + right] = s[1] * 0x1p0f;
+            }
+        }
+    }
+}
+
+__kernel
+__attribute__((reqd_work_group_size(256, 1, 1)))
+void bwd_weight_wgmma_sum(
+    __global float *scratch, long scratch_offset,
+    __global float *dw, long dw_offset,
+    float beta,
+    int batch) {
+    scratch += scratch_offset;
+    dw += dw_offset;
+    const sizes_t sizes = {
+        .dy_image = 100352,
+        .dy_channel = 784,
+        .dy_row = 28,
+        .dy_column = 1,
+        .x_image = 100352,
+        .x_channel = 784,
+        .x_row = 28,
+        .x_column = 1,
+        .w_image = 1152,
+        .w_channel = 9,
+        .w_row = 3,
+        .w_column = 1,
+        .n = batch,
+        .c = 128,
+        .h = 28,
+        .w = 28,
+        .k = 128,
+        .r = 3,
+        .s = 3,
+        .p = 28,
+        .q = 28,
+        .stride_h = 1,
+        .stride_w = 1,
+        .pad_top = 1,
+        .pad_left = 1,
+        .dilation_h = 1,
+        .dilation_w = 1,
+        .groups = 1,
+        .group_c = 128,
+        .group_k = 128,
+    };
+    long count = sizes.k * sizes.w_image;
+    long i = get_group_id(0) * 256 + get_local_id(0);
+    if (i < count) {
+        float value = 0.0f;
+        #pragma unroll 8
+        for (int part = 0; part < 22; ++part)
+            value += scratch[part * count + i];
+        store_dw(dw, i, value, beta);
+    }
+}

@@ -1,0 +1,805 @@
+/* Step 1: cast */
+
+/*
+ * What rounding did to elements of one tensor: a work-item's own sums, then
+ * added to the report. Fields as in clconv_counts.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+typedef struct {
+    uint nonzero, zeroed, subnormal, saturated, nan, inf;
+} counts_t;
+
+/* Adds to a 64-bit count, two uints, low first. */
+static void counts_add(volatile __global uint *count, uint amount)
+{
+    if (amount == 0)
+        return;
+    uint old = atomic_add(count, amount);
+    if (old + amount < old)
+        atomic_inc(count + 1);
+}
+
+/* No report, no work. */
+static void counts_flush(volatile __global uint *counts, counts_t *tally)
+{
+    if (!counts)
+        return;
+    counts_add(counts, tally->nonzero);
+    counts_add(counts + 2, tally->zeroed);
+    counts_add(counts + 4, tally->subnormal);
+    counts_add(counts + 6, tally->saturated);
+    counts_add(counts + 8, tally->nan);
+    counts_add(counts + 10, tally->inf);
+}
+
+/* Classes of an element as five-bit fields, so that one sum over a vector of
+ * up to 16 elements counts all six: nonzero, zeroed, subnormal, saturated,
+ * nan, inf from the lowest. */
+static void counts_take(counts_t *tally, int classes)
+{
+    tally->nonzero += classes & 31;
+    tally->zeroed += classes >> 5 & 31;
+    tally->subnormal += classes >> 10 & 31;
+    tally->saturated += classes >> 15 & 31;
+    tally->nan += classes >> 20 & 31;
+    tally->inf += classes >> 25 & 31;
+}
+
+/*
+ * Sums over the elements of a vector, pairwise, in a fixed order.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+static int isum(int v)
+{
+    return v;
+}
+
+static int isum4(int4 v)
+{
+    int2 two = v.lo + v.hi;
+    return two.lo + two.hi;
+}
+
+static int isum16(int16 v)
+{
+    int8 eight = v.lo + v.hi;
+    return isum4(eight.lo + eight.hi);
+}
+
+static float fsum(float v)
+{
+    return v;
+}
+
+static float fsum4(float4 v)
+{
+    float2 two = v.lo + v.hi;
+    return two.lo + two.hi;
+}
+
+static float fsum16(float16 v)
+{
+    float8 eight = v.lo + v.hi;
+    return fsum4(eight.lo + eight.hi);
+}
+
+typedef struct {
+    int nonzero, zeroed, subnormal, saturated, nan, inf;
+} seen_t;
+
+static void fold(counts_t *tally, const seen_t *seen) {
+    tally->nonzero += (uint)isum(seen->nonzero);
+    tally->zeroed += (uint)isum(seen->zeroed);
+    tally->subnormal += (uint)isum(seen->subnormal);
+    tally->saturated += (uint)isum(seen->saturated);
+    tally->nan += (uint)isum(seen->nan);
+    tally->inf += (uint)isum(seen->inf);
+}
+
+typedef struct {
+    int4 nonzero, zeroed, subnormal, saturated, nan, inf;
+} seen4_t;
+
+static void fold4(counts_t *tally, const seen4_t *seen) {
+    tally->nonzero += (uint)isum4(seen->nonzero);
+    tally->zeroed += (uint)isum4(seen->zeroed);
+    tally->subnormal += (uint)isum4(seen->subnormal);
+    tally->saturated += (uint)isum4(seen->saturated);
+    tally->nan += (uint)isum4(seen->nan);
+    tally->inf += (uint)isum4(seen->inf);
+}
+
+typedef struct {
+    long dy_images;
+    long dy_groups;
+    long dy_channels;
+    long dy_pixels;
+    long dy_padded;
+    long dy_tile_channels;
+    long dy_tile_pixels;
+    long dy_channel_parts;
+    long dy_pixel_parts;
+    long dy_lanes;
+    long dy_aligned;
+    long dy_count;
+    long x_images;
+    long x_groups;
+    long x_channels;
+    long x_pixels;
+    long x_padded;
+    long x_tile_channels;
+    long x_tile_pixels;
+    long x_channel_parts;
+    long x_pixel_parts;
+    long x_lanes;
+    long x_aligned;
+    long x_count;
+    long w_images;
+    long w_groups;
+    long w_channels;
+    long w_pixels;
+    long w_padded;
+    long w_tile_channels;
+    long w_tile_pixels;
+    long w_channel_parts;
+    long w_pixel_parts;
+    long w_lanes;
+    long w_aligned;
+    long w_count;
+} shape_t;
+
+typedef struct {
+    long images;
+    long groups;
+    long channels;
+    long pixels;
+    long padded;
+    long tile_channels;
+    long tile_pixels;
+    long channel_parts;
+    long pixel_parts;
+    long lanes;
+    long aligned;
+    long count;
+} tiles_t;
+
+/* width: channels and padding; source and target: the first element's place in
+   the tensor and its copy; channel: over all groups; part: of these channels. */
+typedef struct {
+    int channels, width, pixels;
+    long source, target, channel, part;
+} tile_t;
+
+static tile_t tile_of(const tiles_t *tiles, uint id) {
+    tile_t tile;
+    const long c = id % (uint)tiles->channel_parts * tiles->tile_channels;
+    id /= (uint)tiles->channel_parts;
+    const long group = id % (uint)tiles->groups;
+    id /= (uint)tiles->groups;
+    tile.channels = (int)min(tiles->tile_channels, tiles->channels - c);
+    tile.width = (int)min(tiles->tile_channels, tiles->padded - c);
+    tile.channel = group * tiles->channels + c;
+    const long image = id / (uint)tiles->pixel_parts;
+    const long x = id % (uint)tiles->pixel_parts * tiles->tile_pixels;
+    const long pixel = image * tiles->pixels + x;
+    tile.pixels = (int)min(tiles->tile_pixels, tiles->pixels - x);
+    tile.part = id;
+    tile.source = (image * tiles->groups * tiles->channels + tile.channel) * tiles->pixels + x;
+    tile.target = (pixel * tiles->groups + group) * tiles->padded + c;
+    return tile;
+}
+
+static void put(__local half *to, int pitch, float a, float b) {
+    vstorea_half2((float2)(a, b), 0, to + 0 * pitch);
+}
+
+static void put4(__local half *to, int pitch, float4 a, float4 b) {
+    vstorea_half2((float2)(a.s0, b.s0), 0, to + 0 * pitch);
+    vstorea_half2((float2)(a.s1, b.s1), 0, to + 1 * pitch);
+    vstorea_half2((float2)(a.s2, b.s2), 0, to + 2 * pitch);
+    vstorea_half2((float2)(a.s3, b.s3), 0, to + 3 * pitch);
+}
+
+static void pad_tile(__local ushort *out, const tile_t *tile, int item) {
+    const int pitch = tile->width + 2;
+    for (int x = item; x < tile->pixels; x += 64)
+        for (int c = tile->channels; c < tile->width; ++c)
+            out[x * pitch + c] = 0;
+}
+
+static uint4 block_at(__local const ushort *p) {
+    return (uint4)(as_uint(*(__local const ushort2 *)p),
+                   as_uint(*(__local const ushort2 *)(p + 2)),
+                   as_uint(*(__local const ushort2 *)(p + 4)),
+                   as_uint(*(__local const ushort2 *)(p + 6)));
+}
+
+static void write_tile(__local const ushort *in, __global half *out,
+    const tile_t *tile, long line, int item) {
+    const int pitch = tile->width + 2;
+    const int blocks = max(1, tile->width / 8);
+    const int step_x = 64 / blocks;
+    const int step_block = 64 % blocks;
+    int block = item % blocks;
+    for (int x = item / blocks; x < tile->pixels;) {
+        __global half *to = out + tile->target + x * line + block * 8;
+        *(__global uint4 *)to = block_at(in + x * pitch + block * 8);
+        x += step_x;
+        block += step_block;
+        if (block >= blocks) {
+            block -= blocks;
+            ++x;
+        }
+    }
+}
+
+static void counts_flush_group(volatile __global uint *counts,
+    const counts_t *tally, volatile __local uint *sums) {
+    const uint id = get_local_id(0);
+    if (tally->nonzero > 0)
+        atomic_add(sums + 0, tally->nonzero);
+    if (tally->zeroed > 0)
+        atomic_add(sums + 1, tally->zeroed);
+    if (tally->subnormal > 0)
+        atomic_add(sums + 2, tally->subnormal);
+    if (tally->saturated > 0)
+        atomic_add(sums + 3, tally->saturated);
+    if (tally->nan > 0)
+        atomic_add(sums + 4, tally->nan);
+    if (tally->inf > 0)
+        atomic_add(sums + 5, tally->inf);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (counts && id < 6)
+        counts_add(counts + 2 * id, sums[id]);
+}
+
+static tiles_t get_dy_tiles(const shape_t *shape) {
+    tiles_t tiles;
+    tiles.images = shape->dy_images;
+    tiles.groups = shape->dy_groups;
+    tiles.channels = shape->dy_channels;
+    tiles.pixels = shape->dy_pixels;
+    tiles.padded = shape->dy_padded;
+    tiles.tile_channels = shape->dy_tile_channels;
+    tiles.tile_pixels = shape->dy_tile_pixels;
+    tiles.channel_parts = shape->dy_channel_parts;
+    tiles.pixel_parts = shape->dy_pixel_parts;
+    tiles.lanes = shape->dy_lanes;
+    tiles.aligned = shape->dy_aligned;
+    tiles.count = shape->dy_count;
+    return tiles;
+}
+
+static float read_dy(__global const float *p, long i) {
+    return p[i];
+}
+
+static float get_dy(__global const float *in, long i, int aligned) {
+    return read_dy(in, i);
+}
+
+static void see_dy(seen_t *seen, float before) {
+    const int b = as_int(before) & 0x7fffffff;
+    seen->nonzero += b != 0;
+    const int other = (b != 0) & ((b < 0x337fe000) | (b > 0x427fe000));
+    if (!other)
+        return;
+    seen->zeroed += (b != 0) & (b <= 0x2e000000);
+    seen->subnormal += (b > 0x2e000000) & (b < 0x337fe000);
+    seen->saturated += (b > 0x427fe000) & (b < 0x7f800000);
+    const int is_nan = b > 0x7f800000;
+    seen->nan += is_nan;
+    seen->nonzero -= is_nan;
+    seen->inf += b == 0x7f800000;
+}
+
+static float clip_dy(float v) {
+    int bits = as_int(v) & 0x7fffffff;
+    float a = as_float(bits) * 0x1p10f;
+    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
+}
+
+static float cast_dy(float before, long i,
+    int counting, seen_t *seen) {
+    const float after = clip_dy(before);
+    if (counting)
+        see_dy(seen, before);
+    return after;
+}
+
+static float4 read_dy4(__global const float *p, long i) {
+    return vload4(0, p + i);
+}
+
+static float4 get_dy4(__global const float *in, long i, int aligned) {
+    if (aligned)
+        return *(__global const float4 *)(in + i);
+    return read_dy4(in, i);
+}
+
+static void see_dy4(seen4_t *seen, float4 before) {
+    const int4 b = as_int4(before) & 0x7fffffff;
+    seen->nonzero -= b != 0;
+    const int4 other = (b != 0) & ((b < 0x337fe000) | (b > 0x427fe000));
+    if (!any(other))
+        return;
+    seen->zeroed -= (b != 0) & (b <= 0x2e000000);
+    seen->subnormal -= (b > 0x2e000000) & (b < 0x337fe000);
+    seen->saturated -= (b > 0x427fe000) & (b < 0x7f800000);
+    const int4 is_nan = b > 0x7f800000;
+    seen->nan -= is_nan;
+    seen->nonzero += is_nan;
+    seen->inf -= b == 0x7f800000;
+}
+
+static float4 clip_dy4(float4 v) {
+    int4 bits = as_int4(v) & 0x7fffffff;
+    float4 a = as_float4(bits) * 0x1p10f;
+    return as_float4(as_int4(a) | (as_int4(v) & (int)0x80000000));
+}
+
+static float4 cast_dy4(float4 before, long i,
+    int counting, seen4_t *seen) {
+    const float4 after = clip_dy4(before);
+    if (counting)
+        see_dy4(seen, before);
+    return after;
+}
+
+static void read_dy_tile(__global const float *in,
+    __local half *out, const tiles_t *tiles,
+    const tile_t *tile,
+    __local float *sums,
+    int item, int counting, counts_t *tally) {
+    const int lanes = (int)tiles->lanes;
+    const int lane = item % lanes;
+    const int row = item / lanes;
+    const int rows = 64 / lanes;
+    const int pitch = tile->width + 2;
+    const int aligned = (int)tiles->aligned;
+    seen4_t seen4 = { 0 };
+    seen_t seen = { 0 };
+    for (int c = 2 * row; c < tile->channels; c += 2 * rows) {
+        const int two = c + 1 < tile->channels;
+        const long i = tile->source + c * tiles->pixels;
+        const long j = two ? i + tiles->pixels : i;
+        __local half *to = out + c;
+        float4 sum_a4 = 0.0f, sum_b4 = 0.0f;
+        float sum_a = 0.0f, sum_b = 0.0f;
+        int x = lane * 4;
+        for (; x + 3 < tile->pixels; x += lanes * 4) {
+            const float4 a = get_dy4(in, i + x, aligned);
+            const float4 b = get_dy4(in, j + x, aligned);
+            sum_a4 += a;
+            sum_b4 += b;
+            const float4 first =
+                cast_dy4(a, i + x, counting, &seen4);
+            const float4 second =
+                cast_dy4(b, j + x, counting && two, &seen4);
+            put4(to + x * pitch, pitch, first, two ? second : (float4)(0.0f));
+        }
+        x = tile->pixels / 4 * 4 + lane;
+        for (; x + 0 < tile->pixels; x += lanes * 1) {
+            const float a = get_dy(in, i + x, aligned);
+            const float b = get_dy(in, j + x, aligned);
+            sum_a += a;
+            sum_b += b;
+            const float first =
+                cast_dy(a, i + x, counting, &seen);
+            const float second =
+                cast_dy(b, j + x, counting && two, &seen);
+            put(to + x * pitch, pitch, first, two ? second : (float)(0.0f));
+        }
+        __local float *at = sums + lane * tile->width + c;
+        at[0] = fsum4(sum_a4) + sum_a;
+        at[1] = fsum4(sum_b4) + sum_b;
+    }
+    if (counting) {
+        fold4(tally, &seen4);
+        fold(tally, &seen);
+    }
+}
+
+static tiles_t get_x_tiles(const shape_t *shape) {
+    tiles_t tiles;
+    tiles.images = shape->x_images;
+    tiles.groups = shape->x_groups;
+    tiles.channels = shape->x_channels;
+    tiles.pixels = shape->x_pixels;
+    tiles.padded = shape->x_padded;
+    tiles.tile_channels = shape->x_tile_channels;
+    tiles.tile_pixels = shape->x_tile_pixels;
+    tiles.channel_parts = shape->x_channel_parts;
+    tiles.pixel_parts = shape->x_pixel_parts;
+    tiles.lanes = shape->x_lanes;
+    tiles.aligned = shape->x_aligned;
+    tiles.count = shape->x_count;
+    return tiles;
+}
+
+static float read_x(__global const half *p, long i) {
+    return vload_half(i, p);
+}
+
+static float get_x(__global const half *in, long i, int aligned) {
+    return read_x(in, i);
+}
+
+static void see_x(seen_t *seen, float before) {
+    const int b = as_int(before) & 0x7fffffff;
+    seen->nonzero += b != 0;
+    const int other = (b != 0) & ((b < 0x387fe000) | (b > 0x477fe000));
+    if (!other)
+        return;
+    seen->zeroed += (b != 0) & (b <= 0x33000000);
+    seen->subnormal += (b > 0x33000000) & (b < 0x387fe000);
+    seen->saturated += (b > 0x477fe000) & (b < 0x7f800000);
+    const int is_nan = b > 0x7f800000;
+    seen->nan += is_nan;
+    seen->nonzero -= is_nan;
+    seen->inf += b == 0x7f800000;
+}
+
+static float cast_x(float before, long i,
+    int counting, seen_t *seen) {
+    const float after = before;
+    if (counting)
+        see_x(seen, before);
+    return after;
+}
+
+static float4 read_x4(__global const half *p, long i) {
+    return vload_half4(0, p + i);
+}
+
+static float4 get_x4(__global const half *in, long i, int aligned) {
+    if (aligned)
+        return vloada_half4(0, in + i);
+    return read_x4(in, i);
+}
+
+static void see_x4(seen4_t *seen, float4 before) {
+    const int4 b = as_int4(before) & 0x7fffffff;
+    seen->nonzero -= b != 0;
+    const int4 other = (b != 0) & ((b < 0x387fe000) | (b > 0x477fe000));
+    if (!any(other))
+        return;
+    seen->zeroed -= (b != 0) & (b <= 0x33000000);
+    seen->subnormal -= (b > 0x33000000) & (b < 0x387fe000);
+    seen->saturated -= (b > 0x477fe000) & (b < 0x7f800000);
+    const int4 is_nan = b > 0x7f800000;
+    seen->nan -= is_nan;
+    seen->nonzero += is_nan;
+    seen->inf -= b == 0x7f800000;
+}
+
+static float4 cast_x4(float4 before, long i,
+    int counting, seen4_t *seen) {
+    const float4 after = before;
+    if (counting)
+        see_x4(seen, before);
+    return after;
+}
+
+static void read_x_tile(__global const half *in,
+    __local half *out, const tiles_t *tiles,
+    const tile_t *tile,
+    int item, int counting, counts_t *tally) {
+    const int lanes = (int)tiles->lanes;
+    const int lane = item % lanes;
+    const int row = item / lanes;
+    const int rows = 64 / lanes;
+    const int pitch = tile->width + 2;
+    const int aligned = (int)tiles->aligned;
+    seen4_t seen4 = { 0 };
+    seen_t seen = { 0 };
+    for (int c = 2 * row; c < tile->channels; c += 2 * rows) {
+        const int two = c + 1 < tile->channels;
+        const long i = tile->source + c * tiles->pixels;
+        const long j = two ? i + tiles->pixels : i;
+        __local half *to = out + c;
+        int x = lane * 4;
+        for (; x + 3 < tile->pixels; x += lanes * 4) {
+            const float4 a = get_x4(in, i + x, aligned);
+            const float4 b = get_x4(in, j + x, aligned);
+            const float4 first =
+                cast_x4(a, i + x, counting, &seen4);
+            const float4 second =
+                cast_x4(b, j + x, counting && two, &seen4);
+            put4(to + x * pitch, pitch, first, two ? second : (float4)(0.0f));
+        }
+        x = tile->pixels / 4 * 4 + lane;
+        for (; x + 0 < tile->pixels; x += lanes * 1) {
+            const float a = get_x(in, i + x, aligned);
+            const float b = get_x(in, j + x, aligned);
+            const float first =
+                cast_x(a, i + x, counting, &seen);
+            const float second =
+                cast_x(b, j + x, counting && two, &seen);
+            put(to + x * pitch, pitch, first, two ? second : (float)(0.0f));
+        }
+    }
+    if (counting) {
+        fold4(tally, &seen4);
+        fold(tally, &seen);
+    }
+}
+
+static tiles_t get_w_tiles(const shape_t *shape) {
+    tiles_t tiles;
+    tiles.images = shape->w_images;
+    tiles.groups = shape->w_groups;
+    tiles.channels = shape->w_channels;
+    tiles.pixels = shape->w_pixels;
+    tiles.padded = shape->w_padded;
+    tiles.tile_channels = shape->w_tile_channels;
+    tiles.tile_pixels = shape->w_tile_pixels;
+    tiles.channel_parts = shape->w_channel_parts;
+    tiles.pixel_parts = shape->w_pixel_parts;
+    tiles.lanes = shape->w_lanes;
+    tiles.aligned = shape->w_aligned;
+    tiles.count = shape->w_count;
+    return tiles;
+}
+
+static float read_w(__global const float *p, long i) {
+    return p[i];
+}
+
+static float get_w(__global const float *in, long i, int aligned) {
+    return read_w(in, i);
+}
+
+static void see_w(seen_t *seen, float before) {
+    const int b = as_int(before) & 0x7fffffff;
+    seen->nonzero += b != 0;
+    const int other = (b != 0) & ((b < 0x387fe000) | (b > 0x477fe000));
+    if (!other)
+        return;
+    seen->zeroed += (b != 0) & (b <= 0x33000000);
+    seen->subnormal += (b > 0x33000000) & (b < 0x387fe000);
+    seen->saturated += (b > 0x477fe000) & (b < 0x7f800000);
+    const int is_nan = b > 0x7f800000;
+    seen->nan += is_nan;
+    seen->nonzero -= is_nan;
+    seen->inf += b == 0x7f800000;
+}
+
+static float clip_w(float v) {
+    int bits = as_int(v) & 0x7fffffff;
+    float a = as_float(bits);
+    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
+}
+
+static float cast_w(float before, long i,
+    int counting, seen_t *seen) {
+    const float after = clip_w(before);
+    if (counting)
+        see_w(seen, before);
+    return after;
+}
+
+static float4 read_w4(__global const float *p, long i) {
+    return vload4(0, p + i);
+}
+
+static float4 get_w4(__global const float *in, long i, int aligned) {
+    if (aligned)
+        return *(__global const float4 *)(in + i);
+    return read_w4(in, i);
+}
+
+static void see_w4(seen4_t *seen, float4 before) {
+    const int4 b = as_int4(before) & 0x7fffffff;
+    seen->nonzero -= b != 0;
+    const int4 other = (b != 0) & ((b < 0x387fe000) | (b > 0x477fe000));
+    if (!any(other))
+        return;
+    seen->zeroed -= (b != 0) & (b <= 0x33000000);
+    seen->subnormal -= (b > 0x33000000) & (b < 0x387fe000);
+    seen->saturated -= (b > 0x477fe000) & (b < 0x7f800000);
+    const int4 is_nan = b > 0x7f800000;
+    seen->nan -= is_nan;
+    seen->nonzero += is_nan;
+    seen->inf -= b == 0x7f800000;
+}
+
+static float4 clip_w4(float4 v) {
+    int4 bits = as_int4(v) & 0x7fffffff;
+    float4 a = as_float4(bits);
+    return as_float4(as_int4(a) | (as_int4(v) & (int)0x80000000));
+}
+
+static float4 cast_w4(float4 before, long i,
+    int counting, seen4_t *seen) {
+    const float4 after = clip_w4(before);
+    if (counting)
+        see_w4(seen, before);
+    return after;
+}
+
+static void read_w_tile(__global const float *in,
+    __local half *out, const tiles_t *tiles,
+    const tile_t *tile,
+    int item, int counting, counts_t *tally) {
+    const int lanes = (int)tiles->lanes;
+    const int lane = item % lanes;
+    const int row = item / lanes;
+    const int rows = 64 / lanes;
+    const int pitch = tile->width + 2;
+    const int aligned = (int)tiles->aligned;
+    seen4_t seen4 = { 0 };
+    seen_t seen = { 0 };
+    for (int c = 2 * row; c < tile->channels; c += 2 * rows) {
+        const int two = c + 1 < tile->channels;
+        const long i = tile->source + c * tiles->pixels;
+        const long j = two ? i + tiles->pixels : i;
+        __local half *to = out + c;
+        int x = lane * 4;
+        for (; x + 3 < tile->pixels; x += lanes * 4) {
+            const float4 a = get_w4(in, i + x, aligned);
+            const float4 b = get_w4(in, j + x, aligned);
+            const float4 first =
+                cast_w4(a, i + x, counting, &seen4);
+            const float4 second =
+                cast_w4(b, j + x, counting && two, &seen4);
+            put4(to + x * pitch, pitch, first, two ? second : (float4)(0.0f));
+        }
+        x = tile->pixels / 4 * 4 + lane;
+        for (; x + 0 < tile->pixels; x += lanes * 1) {
+            const float a = get_w(in, i + x, aligned);
+            const float b = get_w(in, j + x, aligned);
+            const float first =
+                cast_w(a, i + x, counting, &seen);
+            const float second =
+                cast_w(b, j + x, counting && two, &seen);
+            put(to + x * pitch, pitch, first, two ? second : (float)(0.0f));
+        }
+    }
+    if (counting) {
+        fold4(tally, &seen4);
+        fold(tally, &seen);
+    }
+}
+
+__kernel
+void cast_pack(
+    __global const float *dy, long dy_offset,
+    __global half *dy_packed, long dy_packed_offset,
+    __global uint *dy_counts, long dy_counts_offset,
+    __global const half *x, long x_offset,
+    __global half *x_packed, long x_packed_offset,
+    __global uint *x_counts, long x_counts_offset,
+    __global const float *w, long w_offset,
+    __global half *w_packed, long w_packed_offset,
+    __global uint *w_counts, long w_counts_offset,
+    __global float *scratch, long scratch_offset,
+    shape_t shape) {
+    dy += dy_offset;
+    dy_packed += dy_packed_offset;
+    if (dy_counts)
+        dy_counts += dy_counts_offset;
+    x += x_offset;
+    x_packed += x_packed_offset;
+    if (x_counts)
+        x_counts += x_counts_offset;
+    w += w_offset;
+    w_packed += w_packed_offset;
+    if (w_counts)
+        w_counts += w_counts_offset;
+    scratch += scratch_offset;
+    __local ushort packed[5120]
+        __attribute__((aligned(16)));
+    __local float sums[1024];
+    int sum_parts = 0;
+    const int item = (int)get_local_id(0);
+    __local uint group_tally[6];
+    if (item < 6)
+        group_tally[item] = 0;
+    counts_t tally = { 0 };
+    tile_t tile = { 0 };
+    __global half *out = 0;
+    __global uint *counts = 0;
+    long line = 0;
+    long id = get_group_id(0);
+    if (dy && id >= 0 && id < shape.dy_count) {
+        const tiles_t tiles = get_dy_tiles(&shape);
+        tile = tile_of(&tiles, (uint)id);
+        out = dy_packed;
+        counts = dy_counts;
+        line = tiles.groups * tiles.padded;
+        sum_parts = (int)tiles.lanes;
+        read_dy_tile(dy, (__local half *)packed,
+            &tiles, &tile, sums, item, counts != 0, &tally);
+    }
+    id -= shape.dy_count;
+    if (x && id >= 0 && id < shape.x_count) {
+        const tiles_t tiles = get_x_tiles(&shape);
+        tile = tile_of(&tiles, (uint)id);
+        out = x_packed;
+        counts = x_counts;
+        line = tiles.groups * tiles.padded;
+        read_x_tile(x, (__local half *)packed,
+            &tiles, &tile, item, counts != 0, &tally);
+    }
+    id -= shape.x_count;
+    if (w && id >= 0 && id < shape.w_count) {
+        const tiles_t tiles = get_w_tiles(&shape);
+        tile = tile_of(&tiles, (uint)id);
+        out = w_packed;
+        counts = w_counts;
+        line = tiles.groups * tiles.padded;
+        read_w_tile(w, (__local half *)packed,
+            &tiles, &tile, item, counts != 0, &tally);
+    }
+    pad_tile(packed, &tile, item);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    write_tile(packed, out, &tile, line, item);
+    if (sum_parts > 0) {
+        for (int c = item; c < tile.channels; c += 64) {
+            float sum = 0.0f;
+            for (int i = 0; i < sum_parts; ++i)
+                sum += sums[i * tile.width + c];
+            scratch[(tile.channel + c) * shape.dy_images *
+                    shape.dy_pixel_parts + tile.part] = sum;
+        }
+    }
+    counts_flush_group(counts, &tally, group_tally);
+}
+
+/*
+ * The sum of one value of each work-item of a group, in a fixed order; the
+ * result is work-item 0's. The group has a power of two of work-items, all of
+ * which must call; sums holds one float for each.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+static float reduce_sum(__local float *sums, float value)
+{
+    uint id = get_local_id(0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    sums[id] = value;
+    for (uint half_size = get_local_size(0) / 2; half_size > 0;
+         half_size /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (id < half_size)
+            sums[id] += sums[id + half_size];
+    }
+    return sums[id];
+}
+
+static void store_db(__global float *p, long i,
+    float value, float beta) {
+    if (beta != 0.0f) {
+        value += beta * p[i];
+    }
+    p[i] = value;
+}
+
+__kernel
+void cast_pack_bias(
+    __global float *scratch, long scratch_offset,
+    __global float *db, long db_offset,
+    float beta,
+    shape_t shape) {
+    scratch += scratch_offset;
+    db += db_offset;
+    __local float sums[64];
+    const long k = get_group_id(0);
+    const long count = shape.dy_images * shape.dy_pixel_parts;
+    float total = 0.0f;
+    for (long i = get_local_id(0); i < count;) {
+        float sum = 0.0f;
+        const long end = min(count, i + 64 * 64);
+        for (; i < end; i += 64)
+            sum += scratch[k * count + i];
+        total += sum;
+    }
+    total = reduce_sum(sums, total);
+    if (get_local_id(0) != 0)
+        return;
+    store_db(db, k, total, beta);
+}
+
