@@ -12,7 +12,7 @@
  *              from pixel to pixel it goes step elements
  *
  * A kernel is given a map as an argument by value, 128 bytes: on the device
- * what the driver encodes (src/cl_tensor_map.h), with the tensor's address
+ * what the driver encodes (src/cuda_maps.h), with the tensor's address
  * still to be filled in; in emulation the description below.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -25,6 +25,9 @@
 
 /* 64-bit words of a map. */
 #define CLCONV_TENSOR_MAP_WORDS 16
+
+/* Pixels that a tap moves an im2col load, each way from 0. */
+#define CLCONV_TENSOR_MAP_MOST_TAP 255
 
 typedef struct clconv_tensor_map {
     bool im2col;

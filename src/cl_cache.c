@@ -21,6 +21,7 @@
 #include "cl_query.h"
 #include "hash.h"
 #include "os.h"
+#include "ptx.h"
 #include "store.h"
 
 typedef struct entry {
@@ -64,8 +65,9 @@ char *clconv_cache_prefix(cl_device_id device)
     if (!identity)
         return NULL;
     clconv_text t = CLCONV_TEXT_EMPTY;
-    clconv_text_printf(&t, "libclconv: %s\n%soptions: %s\nsource:\n",
-                       clconv_version(), identity, CLCONV_BUILD_OPTIONS);
+    clconv_text_printf(
+        &t, "libclconv: %s\n%soptions: %s\nretarget: %d\nsource:\n",
+        clconv_version(), identity, CLCONV_BUILD_OPTIONS, CLCONV_PTX_REVISION);
     free(identity);
     return clconv_text_take(&t);
 }

@@ -193,13 +193,17 @@ static clconv_status compile_known(clconv_plan *plan,
     return status;
 }
 
-/* wgmma goes first, then all: what is left is what more drivers take. */
+/* Tensor maps go first, then wgmma, then all: what is left is what more drivers
+ * take. */
 static void drop_units(clconv_device *device)
 {
+    if (device->tensor_maps) {
+        device->tensor_maps = false;
+        return;
+    }
     bool has_wgmma = clconv_device_has_unit(device, CLCONV_UNIT_WGMMA);
     device->units &= has_wgmma ? ~CLCONV_BIT(CLCONV_UNIT_WGMMA) : 0;
     device->unit_emulated = device->unit_emulated && device->units;
-    device->tensor_maps = false;
 }
 
 static void warn_of_dropped(const clconv_plan *plan, const char *why)
@@ -207,9 +211,10 @@ static void warn_of_dropped(const clconv_plan *plan, const char *why)
     clconv_text names = CLCONV_TEXT_EMPTY;
     clconv_units_format(plan->context->device.units & ~plan->device.units,
                         &names);
-    clconv_log_warn(&plan->context->log,
-                    "the plan does without the matrix unit %s: %s",
-                    names.data ? names.data : "", why);
+    bool units = plan->context->device.units != plan->device.units;
+    clconv_log_warn(&plan->context->log, "the plan does without %s%s: %s",
+                    units ? "the matrix unit " : "tensor maps",
+                    units && names.data ? names.data : "", why);
     clconv_text_free(&names);
 }
 

@@ -19,6 +19,10 @@
 
 #define CLCONV_PTX_MARK "//@@"
 
+/* Stands in the key of every cached program: bump it when the same source comes
+ * to be retargeted to another program. */
+#define CLCONV_PTX_REVISION 1
+
 /* Does this OpenCL C hold such instructions? */
 bool clconv_ptx_wants_retarget(const char *source);
 

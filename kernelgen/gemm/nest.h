@@ -4,7 +4,7 @@
  *
  *     C[m][n] = sum over k of A[m][k] * B[n][k]
  *
- * for kernels that compute one tile_m x tile_n tile of C a work-group. A nest
+ * for kernels whose work-groups compute tiles of tile_m x tile_n of C. A nest
  * says which elements rows, columns and terms are; staging and multiplication
  * are the kernel's. Every index splits into a part of the row (of A, of B: a
  * column of C) and a part of the term, so that a kernel may work either out

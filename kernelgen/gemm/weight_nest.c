@@ -108,10 +108,7 @@ static void product_pass(const clconv_task *t, const clconv_weight_tile *tile,
                          clconv_pass *out)
 {
     int64_t blocks = clconv_weight_nest_blocks(t->problem, tile->m, tile->n);
-    int64_t tiles = tile->split * blocks;
-    out->groups =
-        (size_t)(tile->work_groups ? clconv_min(tiles, tile->work_groups)
-                                   : tiles);
+    out->groups = (size_t)(tile->split * blocks);
     clconv_entry_arg(out, CLCONV_ARG_OPERAND, CLCONV_DY);
     clconv_entry_arg(out, CLCONV_ARG_OPERAND, CLCONV_X);
     if (tile->split == 1) {

@@ -26,8 +26,7 @@ typedef enum clconv_weight_order {
 
 typedef struct clconv_weight_tile {
     int m, n, k, split;
-    int items;           /* of a work-group */
-    int64_t work_groups; /* at most; 0: one a tile */
+    int items; /* of a work-group */
 } clconv_weight_tile;
 
 clconv_nest clconv_weight_nest(const clconv_problem *p);

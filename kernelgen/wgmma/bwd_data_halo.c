@@ -46,10 +46,6 @@ static const clconv_param params[PARAMS] = {
 #define ITEMS (WORKERS + 32)
 #define ATTRIBUTE "__attribute__((reqd_work_group_size(288, 1, 1)))"
 
-#define HOPPER_LOCAL ((int64_t)224 * 1024)
-#define ALIGNMENT 1024
-#define BARRIER_BYTES 128
-#define MAP_BYTES 128
 #define MOST_SUMS 128
 #define MOST_TAPS 25
 
@@ -80,17 +76,17 @@ static void tile_of(const clconv_task *t, tile *c)
     c->nest.c = CLCONV_DX;
     c->b = (clconv_wgmma_side){&c->nest.b, "b", c->n, c->line,
                                clconv_wgmma_line(p->group_c)};
-    c->stage_bytes =
-        clconv_round_up((int64_t)c->halo_w * c->halo_h * c->line * 2, ALIGNMENT);
-    c->weight_bytes =
-        clconv_round_up(p->r * p->s * clconv_wgmma_side_bytes(&c->b), ALIGNMENT);
+    c->stage_bytes = clconv_round_up(
+        (int64_t)c->halo_w * c->halo_h * c->line * 2, CLCONV_RING_ALIGNMENT);
+    c->weight_bytes = clconv_round_up(
+        p->r * p->s * clconv_wgmma_side_bytes(&c->b), CLCONV_RING_ALIGNMENT);
     c->products = (clconv_products){
         .n = c->n, .a_along_k = true, .emulated = t->device->unit_emulated};
 }
 
 static int64_t local_bytes(const tile *c)
 {
-    return c->stages * c->stage_bytes + c->weight_bytes + ALIGNMENT;
+    return c->stages * c->stage_bytes + c->weight_bytes + CLCONV_RING_ALIGNMENT;
 }
 
 /* Groups and blocks of channels: each work-group has one. */
@@ -128,8 +124,9 @@ static clconv_tensor_map w_map(const clconv_problem *p, const tile *c)
 /* Tiles of all images, and pixels, are counted in ints. */
 static bool counts_fit(const clconv_problem *p)
 {
-    double tiles = (double)p->n * (double)p->h * (double)p->w / 64 *
-                   (double)p->groups * ((double)p->group_c / 32 + 1);
+    double tiles = (double)p->n * (double)clconv_divide_up(p->h, 8) *
+                   (double)clconv_divide_up(p->w, 8) *
+                   (double)sets_of(p, CLCONV_WGMMA_LEAST_N);
     return clconv_nest_covers(p) && tiles < CLCONV_NEST_LIMIT;
 }
 
@@ -150,12 +147,12 @@ static bool legal(const clconv_task *t)
     tile c;
     tile_of(t, &c);
     clconv_tensor_map dy = dy_map(p, &c, p->n), w = w_map(p, &c);
-    int64_t local = d->unit_emulated ? (int64_t)d->local_memory : HOPPER_LOCAL;
     return clconv_tensor_map_legal(&dy) && clconv_tensor_map_legal(&w) &&
            (p->groups == 1 || p->group_k % c.line == 0) &&
            c.w * c.h % (CLCONV_WGMMA_M * GROUPS) == 0 &&
            c.blocks * clconv_products_registers(&c.products) <= MOST_SUMS &&
-           local_bytes(&c) + BARRIER_BYTES <= local &&
+           local_bytes(&c) + CLCONV_RING_BARRIERS <=
+               (int64_t)clconv_ring_local_memory(d) &&
            sets_of(p, c.n) <= d->compute_units && d->max_work_group >= ITEMS;
 }
 
@@ -166,7 +163,7 @@ static unsigned wants_copies(const clconv_task *t)
 
 static size_t scratch(const clconv_task *t)
 {
-    return (size_t)t->device->compute_units * 2 * MAP_BYTES;
+    return clconv_ring_map_bytes(t->device);
 }
 
 /* Multiply-adds, as a share of the peak outside the unit, see wgmma.c: bytes to

@@ -42,9 +42,6 @@ static clconv_wgmma_tile tile_of(const clconv_task *t, const clconv_nest *nest)
 
 /* ---- Tensor maps ------------------------------------------------------ */
 
-/* Largest offset of a tap, see tensor_map.h. */
-#define MOST_OFFSET 255
-
 /* The first row (or column) of dY that a pixel of the first one meets, rounded
  * down; also in emit_lower(). */
 static int lower(int64_t pad, int64_t taps, int64_t dilation, int64_t stride)
@@ -83,8 +80,8 @@ static bool maps_fit(const clconv_problem *p, const clconv_wgmma_tile *c)
     int64_t reach_w = (p->stride_w - 1 + p->pad_left) / p->stride_w;
     int64_t reach_h = (p->stride_h - 1 + p->pad_top) / p->stride_h;
     return clconv_tensor_map_legal(&dy) && clconv_tensor_map_legal(&w) &&
-           reach_w - dy.lower[0] <= MOST_OFFSET &&
-           reach_h - dy.lower[1] <= MOST_OFFSET &&
+           reach_w - dy.lower[0] <= CLCONV_TENSOR_MAP_MOST_TAP &&
+           reach_h - dy.lower[1] <= CLCONV_TENSOR_MAP_MOST_TAP &&
            (p->groups == 1 || p->group_k % c->a.line == 0);
 }
 

@@ -54,13 +54,23 @@ static clconv_nest nest_of(const clconv_problem *p)
     return nest;
 }
 
+/* Tiles of one part. Maps load whole lines of a tap's channels. */
+static int64_t blocks_of(const clconv_problem *p, const int *values)
+{
+    clconv_problem lined = *p;
+    if (values[CLCONV_WGMMA_LOAD] == CLCONV_WGMMA_MAPS)
+        lined.group_c =
+            clconv_round_up(p->group_c, clconv_wgmma_line(p->group_c));
+    return clconv_weight_nest_blocks(&lined, values[CLCONV_WGMMA_TILE_M],
+                                     values[CLCONV_WGMMA_TILE_N]);
+}
+
 static int parts(const clconv_problem *p, const clconv_device *d,
                  const int *values)
 {
     static const double share[] = {
         [FILL] = 1, [HALF] = 0.5, [QUARTER] = 0.25, [TWICE] = 2, [NONE] = 0};
-    int64_t blocks = clconv_weight_nest_blocks(p, values[CLCONV_WGMMA_TILE_M],
-                                               values[CLCONV_WGMMA_TILE_N]);
+    int64_t blocks = blocks_of(p, values);
     double wanted = share[values[SPLIT]] * d->compute_units / (double)blocks;
     int64_t most =
         clconv_min(MOST_PARTS, clconv_weight_nest_most_parts(p, d, TERMS));
@@ -75,14 +85,10 @@ static clconv_weight_tile weight_tile(const clconv_task *t)
         .k = TERMS,
         .split = parts(t->problem, t->device, t->values),
         .items = clconv_wgmma_items(t),
-        .work_groups = t->device->compute_units,
     };
 }
 
 /* ---- Tensor maps ------------------------------------------------------ */
-
-/* Largest offset of a tap, see tensor_map.h. */
-#define MOST_OFFSET 255
 
 static clconv_tensor_map dy_map(const clconv_problem *p,
                                 const clconv_wgmma_tile *c, int64_t batch)
@@ -119,8 +125,8 @@ static bool maps_fit(const clconv_problem *p, const clconv_wgmma_tile *c)
 {
     clconv_tensor_map dy = dy_map(p, c, p->n), x = x_map(p, c, p->n);
     return clconv_tensor_map_legal(&dy) && clconv_tensor_map_legal(&x) &&
-           (p->s - 1) * p->dilation_w <= MOST_OFFSET &&
-           (p->r - 1) * p->dilation_h <= MOST_OFFSET;
+           (p->s - 1) * p->dilation_w <= CLCONV_TENSOR_MAP_MOST_TAP &&
+           (p->r - 1) * p->dilation_h <= CLCONV_TENSOR_MAP_MOST_TAP;
 }
 
 /* ---- The contract ----------------------------------------------------- */
@@ -158,10 +164,11 @@ static size_t scratch(const clconv_task *t)
 static double cost(const clconv_task *t)
 {
     clconv_weight_tile tile = weight_tile(t);
-    double waste = clconv_weight_nest_waste(t->problem, tile.m, tile.n);
-    int64_t tiles =
-        tile.split * clconv_weight_nest_blocks(t->problem, tile.m, tile.n);
-    return clconv_wgmma_cost(t, waste, tiles, 2 * (double)scratch(t));
+    int64_t blocks = blocks_of(t->problem, t->values);
+    double elements = (double)clconv_problem_elements(t->problem, CLCONV_DW);
+    double waste = (double)blocks * tile.m * tile.n / elements;
+    return clconv_wgmma_cost(t, waste, tile.split * blocks,
+                             2 * (double)scratch(t));
 }
 
 static void defaults(const clconv_problem *p, const clconv_device *d,
@@ -198,6 +205,8 @@ static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
                                           "bwd_weight_wgmma_sum", &tile, out);
     clconv_tensor_map dy = dy_map(p, &c, batch), x = x_map(p, &c, batch);
     clconv_wgmma_add_maps(&out[0], &c, &dy, &x);
+    out[0].groups = (size_t)clconv_wgmma_work_groups(
+        t, tile.split * blocks_of(p, t->values));
     if (count > 1) {
         int64_t elements = clconv_problem_elements(p, CLCONV_DW);
         out[1].local = SUM_ITEMS;

@@ -54,7 +54,7 @@ static void emit_begin(clconv_emit *e, const clconv_wgmma_side *s)
     clconv_emit_blank(e);
 }
 
-/* One piece; $row: its row's spot, $to: its address. */
+/* One piece, of the row rows[i]; $to: its address. */
 static void emit_copy(clconv_emit *e)
 {
     clconv_emit_line(e,

@@ -3,6 +3,23 @@
  */
 #include "ring.h"
 
+#include "tensor_map.h"
+
+/* What a static array can have on Hopper, whatever the device says (49152): 227
+ * KiB are refused. */
+#define HOPPER_LOCAL ((size_t)224 * 1024)
+
+size_t clconv_ring_local_memory(const clconv_device *d)
+{
+    return d->unit_emulated ? d->local_memory : HOPPER_LOCAL;
+}
+
+size_t clconv_ring_map_bytes(const clconv_device *d)
+{
+    return (size_t)d->compute_units * 2 * CLCONV_TENSOR_MAP_WORDS *
+           sizeof(uint64_t);
+}
+
 void clconv_ring_emit_barriers(clconv_emit *e, bool ready)
 {
     clconv_emit_line(e, ready ? "__local ulong barriers[2 * $stages + 1];"

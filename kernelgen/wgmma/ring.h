@@ -17,7 +17,20 @@
 #ifndef CLCONV_WGMMA_RING_H
 #define CLCONV_WGMMA_RING_H
 
+#include "device.h"
 #include "emit.h"
+
+/* Local memory beside the stages: room to start at a multiple of 1024, and
+ * barriers. */
+#define CLCONV_RING_ALIGNMENT 1024
+#define CLCONV_RING_BARRIERS 128
+
+/* Bytes of local memory that a work-group may have. */
+size_t clconv_ring_local_memory(const clconv_device *d);
+
+/* Bytes of scratch in which work-groups, one a compute unit at most, complete
+ * two tensor maps each. */
+size_t clconv_ring_map_bytes(const clconv_device *d);
 
 /* Declares base, full, empty and, for what comes once, ready; after the part
  * wgmma, with uchar tiles[] and int item declared. All work-items. */

@@ -18,24 +18,13 @@
 #include "pack.h"
 #include "ring.h"
 
-/* Local memory that a static array can have on Hopper, whatever the device
- * says (49152): 227 KiB are refused. */
-#define HOPPER_LOCAL ((size_t)224 * 1024)
-
-/* Room to start a stage at a multiple of 1024, and two barriers a stage. */
-#define ALIGNMENT 1024
-#define BARRIER_BYTES 64
-
-/* Accumulators of a work-item, by work-items of a group: 65536 registers are
- * dealt out in portions that ptxas rounds up to 128 work-items. */
+/* Accumulators of a work-item, in groups of up to 384 work-items and of 512:
+ * 65536 registers are dealt out in portions that ptxas rounds up to 128. */
 #define MOST_SUMS_384 128
 #define MOST_SUMS_512 96
 
 /* Work-items of a copier. */
 #define UNIT_ITEMS 32
-
-/* Bytes of a map; of both of a work-group. */
-#define MAP_BYTES 128
 
 /* ---- The tile --------------------------------------------------------- */
 
@@ -97,7 +86,7 @@ static int stage_bytes(const clconv_wgmma_tile *c)
 
 static size_t local_bytes(const clconv_wgmma_tile *c)
 {
-    return (size_t)(c->stages * stage_bytes(c) + ALIGNMENT);
+    return (size_t)(c->stages * stage_bytes(c) + CLCONV_RING_ALIGNMENT);
 }
 
 static int workers(const clconv_task *t)
@@ -119,7 +108,7 @@ size_t clconv_wgmma_scratch(const clconv_task *t)
 {
     if (!loads_by_maps(t))
         return 0;
-    return (size_t)t->device->compute_units * 2 * MAP_BYTES;
+    return clconv_ring_map_bytes(t->device);
 }
 
 /* ---- May it? ---------------------------------------------------------- */
@@ -150,11 +139,10 @@ bool clconv_wgmma_legal(const clconv_task *t, const clconv_wgmma_tile *c)
 {
     const clconv_device *d = t->device;
     int sums = blocks_m(c) * clconv_products_registers(&c->products);
-    size_t local = d->unit_emulated ? d->local_memory : HOPPER_LOCAL;
     bool fits = c->maps ? d->tensor_maps : copies_fit(t->problem);
     return fits && divides(c) &&
            sums <= (c->groups > 2 ? MOST_SUMS_512 : MOST_SUMS_384) &&
-           local_bytes(c) + BARRIER_BYTES * 2 <= local &&
+           local_bytes(c) + CLCONV_RING_BARRIERS <= clconv_ring_local_memory(d) &&
            (size_t)clconv_wgmma_items(t) <= d->max_work_group;
 }
 

@@ -56,6 +56,7 @@ static bool ask_facts(const host *h, station *s)
     clconv_context_options options;
     clconv_context_options_init(&options);
     options.cache_dir = s->places.cache;
+    options.log = say_warning;
     if (clconv_context_create(h->context, h->device, &options, &context)) {
         message_error("%s", clconv_last_error());
         return false;
