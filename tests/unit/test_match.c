@@ -107,7 +107,7 @@ Test(match, a_unit_s_record_is_not_for_a_device_without)
 }
 
 /* With a unit more, the fastest plan is another: records of an H200 from before
- * wgmma made plans there ten times slower than defaults. */
+ * wgmma made plans there five to nine times slower than defaults. */
 Test(match, a_record_is_for_devices_with_the_same_units)
 {
     clconv_device both = hopper(), one = hopper(), other = hopper();
