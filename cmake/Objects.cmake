@@ -11,6 +11,7 @@ set(clconv_layer_dirs
     ${PROJECT_SOURCE_DIR}/kernelgen/depthwise
     ${PROJECT_SOURCE_DIR}/kernelgen/gemm
     ${PROJECT_SOURCE_DIR}/kernelgen/generic
+    ${PROJECT_SOURCE_DIR}/kernelgen/grouped
     ${PROJECT_SOURCE_DIR}/kernelgen/panel
     ${PROJECT_SOURCE_DIR}/kernelgen/tile
     ${PROJECT_SOURCE_DIR}/kernelgen/wgmma

@@ -94,26 +94,43 @@ void clconv_counts_emit_seen(clconv_emit *e, int width)
     clconv_emit_blank(e);
 }
 
-void clconv_counts_emit_flush_group(clconv_emit *e)
+static void emit_share(clconv_emit *e)
 {
     static const char *const classes[CLCONV_COUNTS_CLASSES] = {
         "nonzero", "zeroed", "subnormal", "saturated", "nan", "inf"};
-    clconv_emit_part(e, "counts");
-    clconv_emit_line(e, "static void counts_flush_group(volatile __global uint "
-                        "*counts,");
-    clconv_emit_open(e, "    const counts_t *tally, volatile __local uint "
-                        "*sums)");
-    clconv_emit_line(e, "const uint id = get_local_id(0);");
-    clconv_emit_set(e, "classes", CLCONV_COUNTS_CLASSES);
+    clconv_emit_open(e, "static void counts_share(const counts_t *tally, "
+                        "volatile __local uint *sums)");
     for (int i = 0; i < CLCONV_COUNTS_CLASSES; ++i) {
         clconv_emit_set(e, "index", i);
         clconv_emit_set_text(e, "class", classes[i]);
         clconv_emit_line(e, "if (tally->$class > 0)");
         clconv_emit_line(e, "    atomic_add(sums + $index, tally->$class);");
     }
-    clconv_emit_line(e, "barrier(CLK_LOCAL_MEM_FENCE);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+void clconv_counts_emit_flush_group(clconv_emit *e)
+{
+    clconv_emit_part(e, "counts");
+    clconv_emit_set(e, "classes", CLCONV_COUNTS_CLASSES);
+    emit_share(e);
+    clconv_emit_line(e,
+                     "static void counts_flush_shared(volatile __global uint "
+                     "*counts,");
+    clconv_emit_open(e, "    volatile __local uint *sums)");
+    clconv_emit_line(e, "const uint id = get_local_id(0);");
     clconv_emit_line(e, "if (counts && id < $classes)");
     clconv_emit_line(e, "    counts_add(counts + 2 * id, sums[id]);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+    clconv_emit_line(e, "static void counts_flush_group(volatile __global uint "
+                        "*counts,");
+    clconv_emit_open(e, "    const counts_t *tally, volatile __local uint "
+                        "*sums)");
+    clconv_emit_line(e, "counts_share(tally, sums);");
+    clconv_emit_line(e, "barrier(CLK_LOCAL_MEM_FENCE);");
+    clconv_emit_line(e, "counts_flush_shared(counts, sums);");
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }

@@ -45,7 +45,11 @@ void clconv_counts_emit_see(clconv_emit *e, const clconv_problem *p,
  *                         __local uint *sums)
  * is counts_flush() for a whole work-group, all of which must call: one
  * addition a group to each count. sums holds CLCONV_COUNTS_CLASSES zeros, set
- * before a barrier. No barrier depends on counts: PoCL 3.1 miscompiles that.
+ * before a barrier. No barrier depends on counts: PoCL 3.1 miscompiles that. Its
+ * two halves, for a barrier of one's own between them:
+ *
+ * void counts_share(const counts_t *tally, __local uint *sums)
+ * void counts_flush_shared(__global uint *counts, __local uint *sums)
  */
 #define CLCONV_COUNTS_CLASSES 6
 void clconv_counts_emit_flush_group(clconv_emit *e);

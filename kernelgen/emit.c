@@ -15,7 +15,7 @@
 #include "parts.h"
 #include "text.h"
 
-#define MAX_HOLES 96
+#define MAX_HOLES 160
 #define MAX_NAME 40
 #define MAX_VALUE 96
 #define MAX_PARTS 32

@@ -21,6 +21,19 @@ static bool is_pointer(clconv_arg_kind kind)
            kind == CLCONV_ARG_SCRATCH || kind == CLCONV_ARG_COUNTS;
 }
 
+/* beta, or of several beta_<tensor>. */
+static void set_beta(clconv_emit *e, const clconv_pass *pass,
+                     const clconv_arg *arg)
+{
+    int count = 0;
+    char name[32] = "beta";
+    for (int i = 0; i < pass->arg_count; ++i)
+        count += pass->args[i].kind == CLCONV_ARG_BETA;
+    if (count > 1)
+        snprintf(name, sizeof name, "beta_%s", clconv_tensor_name(arg->tensor));
+    clconv_emit_set_text(e, "name", name);
+}
+
 /* $name of an argument. */
 static void set_name(clconv_emit *e, const clconv_arg *arg)
 {
@@ -61,7 +74,7 @@ static void set_type(clconv_emit *e, const clconv_task *t, const clconv_arg *arg
 static const char *declaration(const clconv_task *t, clconv_arg_kind kind)
 {
     switch (kind) {
-    case CLCONV_ARG_BETA: return "    float beta$tail";
+    case CLCONV_ARG_BETA: return "    float $name$tail";
     case CLCONV_ARG_BATCH: return "    int batch$tail";
     case CLCONV_ARG_ELEMENTS: return "    long elements$tail";
     case CLCONV_ARG_SIZES:
@@ -74,9 +87,11 @@ static const char *declaration(const clconv_task *t, clconv_arg_kind kind)
 }
 
 static void emit_arg(clconv_emit *e, const clconv_task *t,
-                     const clconv_arg *arg, bool last)
+                     const clconv_pass *pass, const clconv_arg *arg, bool last)
 {
     set_name(e, arg);
+    if (arg->kind == CLCONV_ARG_BETA)
+        set_beta(e, pass, arg);
     if (is_pointer(arg->kind))
         set_type(e, t, arg);
     clconv_emit_set_text(e, "tail", last ? ")" : ",");
@@ -107,7 +122,7 @@ void clconv_entry_open(clconv_emit *e, const clconv_task *t,
         clconv_emit_line(e, attribute);
     clconv_emit_line(e, "void $entry(");
     for (int i = 0; i < pass->arg_count; ++i)
-        emit_arg(e, t, &pass->args[i], i == pass->arg_count - 1);
+        emit_arg(e, t, pass, &pass->args[i], i == pass->arg_count - 1);
     for (int i = 0; i < pass->arg_count; ++i)
         emit_offset(e, &pass->args[i]);
     for (int i = 0; i < pass->arg_count; ++i)

@@ -18,8 +18,9 @@
 /* What a kernel is for. A cast reads each element of some operands once. */
 typedef enum clconv_role {
     CLCONV_ROLE_CAST,
-    CLCONV_ROLE_BWD_DATA,  /* computes dX */
-    CLCONV_ROLE_BWD_WEIGHT /* computes dW */
+    CLCONV_ROLE_BWD_DATA,   /* computes dX */
+    CLCONV_ROLE_BWD_WEIGHT, /* computes dW */
+    CLCONV_ROLE_BACKWARD    /* all of it: dX, dW, dbias, without a cast */
 } clconv_role;
 
 /* Beside CLCONV_BIT(operand), in the bits of copies: its packed copy. */
@@ -45,7 +46,7 @@ typedef struct clconv_task {
     unsigned copies;
     unsigned counts;
     unsigned reads; /* a cast's: bits of DY, X, W */
-    bool bias;      /* a cast's: also sums dbias */
+    bool bias;      /* a cast's or a backward's: also sums dbias */
     bool baked;     /* sizes are numbers in the text, but for the batch */
 } clconv_task;
 
@@ -62,7 +63,8 @@ typedef enum clconv_arg_kind {
      * there is no report: clconv_counts of a tensor, each count two uints,
      * low first. */
     CLCONV_ARG_COUNTS,
-    CLCONV_ARG_BETA,     /* "float": beta of an output */
+    CLCONV_ARG_BETA,     /* "float beta" of an output; of several in a pass,
+                            "float beta_<tensor>" */
     CLCONV_ARG_BATCH,    /* "int": images of this call */
     CLCONV_ARG_ELEMENTS, /* "long": elements of a tensor in this call */
     CLCONV_ARG_SIZES,    /* "sizes_t", see sizes.h; "int batch" if baked */

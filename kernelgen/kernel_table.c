@@ -9,19 +9,26 @@
 #include "kernel.h"
 
 extern const clconv_kernel clconv_cast;
+extern const clconv_kernel clconv_bwd_fused;
 extern const clconv_kernel clconv_bwd_data_halo;
 extern const clconv_kernel clconv_bwd_data_wgmma;
+extern const clconv_kernel clconv_bwd_data_stem;
 extern const clconv_kernel clconv_bwd_data_mma;
 extern const clconv_kernel clconv_bwd_data_depthwise;
+extern const clconv_kernel clconv_bwd_data_strip;
 extern const clconv_kernel clconv_bwd_data_depthwise_gpu;
+extern const clconv_kernel clconv_bwd_data_grouped;
 extern const clconv_kernel clconv_bwd_data_tile;
 extern const clconv_kernel clconv_bwd_data_panel;
 extern const clconv_kernel clconv_bwd_data_local;
 extern const clconv_kernel clconv_bwd_data_generic;
 extern const clconv_kernel clconv_bwd_weight_wgmma;
+extern const clconv_kernel clconv_bwd_weight_stem;
 extern const clconv_kernel clconv_bwd_weight_mma;
 extern const clconv_kernel clconv_bwd_weight_depthwise;
+extern const clconv_kernel clconv_bwd_weight_strip;
 extern const clconv_kernel clconv_bwd_weight_depthwise_gpu;
+extern const clconv_kernel clconv_bwd_weight_grouped;
 extern const clconv_kernel clconv_bwd_weight_tile;
 extern const clconv_kernel clconv_bwd_weight_panel;
 extern const clconv_kernel clconv_bwd_weight_local;
@@ -29,19 +36,26 @@ extern const clconv_kernel clconv_bwd_weight_generic;
 
 const clconv_kernel *const clconv_kernels[] = {
     &clconv_cast,
+    &clconv_bwd_fused,
     &clconv_bwd_data_halo,
     &clconv_bwd_data_wgmma,
+    &clconv_bwd_data_stem,
     &clconv_bwd_data_mma,
     &clconv_bwd_data_depthwise,
+    &clconv_bwd_data_strip,
     &clconv_bwd_data_depthwise_gpu,
+    &clconv_bwd_data_grouped,
     &clconv_bwd_data_tile,
     &clconv_bwd_data_panel,
     &clconv_bwd_data_local,
     &clconv_bwd_data_generic,
     &clconv_bwd_weight_wgmma,
+    &clconv_bwd_weight_stem,
     &clconv_bwd_weight_mma,
     &clconv_bwd_weight_depthwise,
+    &clconv_bwd_weight_strip,
     &clconv_bwd_weight_depthwise_gpu,
+    &clconv_bwd_weight_grouped,
     &clconv_bwd_weight_tile,
     &clconv_bwd_weight_panel,
     &clconv_bwd_weight_local,

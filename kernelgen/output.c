@@ -175,6 +175,7 @@ void clconv_output_emit_run(clconv_emit *e, const clconv_problem *p,
 void clconv_output_emit_tally(clconv_emit *e, const clconv_problem *p,
                               clconv_tensor tensor)
 {
+    set_tally(e, clconv_output_is_counted(p, tensor));
     if (clconv_output_is_counted(p, tensor))
         clconv_emit_line(e, "counts_t tally = { 0, 0, 0, 0, 0, 0 };");
 }

@@ -14,6 +14,22 @@ static uint shared_address(__local const void *p)
     return address;
 }
 
+/* The same for all of a warp, which the compiler cannot know. */
+static int uniform(int value)
+{
+    int same;
+    asm volatile("shfl.sync.idx.b32 %0, %1, 0, 0x1f, 0xffffffff;"
+                 : "=r"(same) : "r"(value));
+    return same;
+}
+
+/* The value, worked out where it stands, not before a loop. */
+static uint here(uint value)
+{
+    asm volatile("" : "+r"(value));
+    return value;
+}
+
 static void barrier_init(uint address, uint arrivals)
 {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
@@ -52,6 +68,48 @@ static void copy16(__local uchar *tiles, uint to, __global const half *from,
 static void copies_commit(void)
 {
     asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* ---- By registers ----------------------------------------------------- */
+
+/* The address is a multiple of 16. */
+static void put16(__local uchar *tiles, uint to, uint4 v)
+{
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+                 :: "r"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+                 : "memory");
+}
+
+static void put2(__local uchar *tiles, uint to, ushort v)
+{
+    asm volatile("st.shared.b16 [%0], %1;" :: "r"(to), "h"(v) : "memory");
+}
+
+static uint halves2(float x, float y)
+{
+    uint halves;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(halves) : "f"(y), "f"(x));
+    return halves;
+}
+
+/* Rounded to nearest, in order. */
+static uint4 halves8(float8 v)
+{
+    return (uint4)(halves2(v.s0, v.s1), halves2(v.s2, v.s3),
+                   halves2(v.s4, v.s5), halves2(v.s6, v.s7));
+}
+
+static float2 floats2(uint halves)
+{
+    float x, y;
+    asm("{ .reg .b16 a, b; mov.b32 {a, b}, %2; cvt.f32.f16 %0, a; "
+        "cvt.f32.f16 %1, b; }" : "=f"(x), "=f"(y) : "r"(halves));
+    return (float2)(x, y);
+}
+
+static float8 floats8(uint4 v)
+{
+    return (float8)(floats2(v.x), floats2(v.y), floats2(v.z), floats2(v.w));
 }
 
 /* ---- The copy unit ------------------------------------------------------- */
@@ -115,9 +173,20 @@ static void products_begin(void)
     asm volatile("//@@wgmma.fence.sync.aligned;" ::: "memory");
 }
 
+/* No products belong to these that come later. */
+static void products_commit(void)
+{
+    asm volatile("//@@wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+static void products_wait(void)
+{
+    asm volatile("//@@wgmma.wait_group.sync.aligned 0;" ::: "memory");
+}
+
 /* Waits for the products since products_begin(). */
 static void products_end(void)
 {
-    asm volatile("//@@wgmma.commit_group.sync.aligned;" ::: "memory");
-    asm volatile("//@@wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    products_commit();
+    products_wait();
 }

@@ -29,6 +29,13 @@ static ulong matrix_at(uint address, uint line, uint chunk)
     return matrix_of(address, line, chunk, 8 * line);
 }
 
+/* One that starts so many times 16 bytes on from address 0: moves of a start are
+ * sums of 32 bits. */
+static ulong matrix_from(uint start, uint line, uint chunk)
+{
+    return matrix_at(0, line, chunk) | start;
+}
+
 /* The address of the half at (mn, k) that a descriptor leads to. */
 static uint matrix_half(ulong matrix, int along_k, int mn, int k)
 {

@@ -150,6 +150,15 @@ static clconv_status parse_values(const char *text, size_t length,
     return CLCONV_OK;
 }
 
+/* Is there a backward beside another kernel? */
+static bool is_with_others(const clconv_choice choice[CLCONV_ROLES])
+{
+    int count = 0;
+    for (int role = 0; role < CLCONV_ROLES; ++role)
+        count += choice[role].kernel != NULL;
+    return choice[CLCONV_ROLE_BACKWARD].kernel && count > 1;
+}
+
 /* "kernel" or "kernel:values". */
 static clconv_status parse_kernel(const char *text, size_t length,
                                   clconv_choice out[CLCONV_ROLES])
@@ -171,6 +180,11 @@ static clconv_status parse_kernel(const char *text, size_t length,
         return fail_plan(&why);
     }
     choice->kernel = k;
+    if (is_with_others(out)) {
+        clconv_text_printf(&why, "%s does all by itself; name no other kernel",
+                           out[CLCONV_ROLE_BACKWARD].kernel->name);
+        return fail_plan(&why);
+    }
     if (!colon)
         return CLCONV_OK;
     return parse_values(colon + 1, length - name - 1, choice);

@@ -3,7 +3,9 @@
  * the table that covers the problem, with its default values, the cheapest
  * first; each followed by the same with the cast fused, which needs less
  * workspace. The first pair (bwd_data, bwd_weight) that fits the workspace is
- * the plan; the cast follows from the copies that the pair wants.
+ * the plan; the cast follows from the copies that the pair wants. Where both are
+ * wanted and neither was named, one kernel for both takes their place if it
+ * costs less.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -151,6 +153,7 @@ static const char *role_text(clconv_role role)
         [CLCONV_ROLE_CAST] = "the cast",
         [CLCONV_ROLE_BWD_DATA] = "dX",
         [CLCONV_ROLE_BWD_WEIGHT] = "dW",
+        [CLCONV_ROLE_BACKWARD] = "dX and dW at once",
     };
     return texts[role];
 }
@@ -174,7 +177,8 @@ static clconv_status fail_none(const search *s, clconv_role role, bool covered)
                        asked->name);
 }
 
-static clconv_status collect(const search *s, clconv_role role, candidates *out)
+/* Does any kernel cover the problem? */
+static bool gather(const search *s, clconv_role role, candidates *out)
 {
     const clconv_kernel *asked = s->choice[role].kernel;
     bool covered = false;
@@ -188,9 +192,13 @@ static clconv_status collect(const search *s, clconv_role role, candidates *out)
         covered = true;
         consider_kernel(s, k, out);
     }
-    if (out->count == 0)
-        return fail_none(s, role, covered);
-    return CLCONV_OK;
+    return covered;
+}
+
+static clconv_status collect(const search *s, clconv_role role, candidates *out)
+{
+    bool covered = gather(s, role, out);
+    return out->count == 0 ? fail_none(s, role, covered) : CLCONV_OK;
 }
 
 /* ---- From choices to steps -------------------------------------------- */
@@ -225,8 +233,17 @@ static void assemble(const search *s, const clconv_step *cast,
     clconv_steps_lay_out(out, s->device);
 }
 
-static clconv_status choose(const search *s, size_t max_workspace,
-                            clconv_steps *out)
+static clconv_status fail_workspace(size_t max_workspace, size_t least)
+{
+    return clconv_fail(CLCONV_UNSUPPORTED,
+                       "max_workspace is %zu bytes; the smallest plan for "
+                       "this problem needs %zu",
+                       max_workspace, least);
+}
+
+/* A kernel a gradient, after a cast. */
+static clconv_status choose_apart(const search *s, size_t max_workspace,
+                                  clconv_steps *out)
 {
     candidates cast, data = {.count = 0}, weight = {.count = 0};
     clconv_status status = collect(s, CLCONV_ROLE_CAST, &cast);
@@ -250,13 +267,94 @@ static clconv_status choose(const search *s, size_t max_workspace,
             if (steps.workspace < least)
                 least = steps.workspace;
         }
-    return clconv_fail(CLCONV_UNSUPPORTED,
-                       "max_workspace is %zu bytes; the smallest plan for "
-                       "this problem needs %zu",
-                       max_workspace, least);
+    return fail_workspace(max_workspace, least);
+}
+
+/* ---- One kernel for all ------------------------------------------------ */
+
+static bool wants_both(const search *s)
+{
+    return (s->ops & CLCONV_OP_DX) && (s->ops & CLCONV_OP_DW);
+}
+
+static void assemble_together(const search *s, const clconv_step *backward,
+                              clconv_steps *out)
+{
+    *out = (clconv_steps){.problem = *s->problem, .ops = s->ops, .count = 1};
+    out->step[0] = *backward;
+    out->step[0].bias = (s->ops & CLCONV_OP_DB) != 0;
+    clconv_steps_lay_out(out, s->device);
+}
+
+static clconv_status choose_together(const search *s, size_t max_workspace,
+                                     clconv_steps *out)
+{
+    candidates backward;
+    if (!wants_both(s))
+        return clconv_fail(CLCONV_UNSUPPORTED,
+                           "plan: %s is for dX and dW together; this plan has "
+                           "not both",
+                           s->choice[CLCONV_ROLE_BACKWARD].kernel->name);
+    clconv_status status = collect(s, CLCONV_ROLE_BACKWARD, &backward);
+    if (status != CLCONV_OK)
+        return status;
+    assemble_together(s, &backward.step[0], out);
+    return out->workspace <= max_workspace
+               ? CLCONV_OK
+               : fail_workspace(max_workspace, out->workspace);
+}
+
+static double cost_of_all(const search *s, const clconv_steps *steps)
+{
+    double sum = 0;
+    for (int i = 0; i < steps->count; ++i)
+        sum += cost_of(s, &steps->step[i]);
+    return sum;
+}
+
+/* The cheapest for all, if it may be taken in place of these steps. */
+static void prefer_together(const search *s, size_t max_workspace,
+                            clconv_steps *steps)
+{
+    candidates backward;
+    clconv_steps together;
+    if (!wants_both(s))
+        return;
+    gather(s, CLCONV_ROLE_BACKWARD, &backward);
+    if (backward.count == 0)
+        return;
+    assemble_together(s, &backward.step[0], &together);
+    if (together.workspace <= max_workspace &&
+        cost_of_all(s, &together) < cost_of_all(s, steps))
+        *steps = together;
+}
+
+static bool names_apart(const clconv_choice choice[CLCONV_ROLES])
+{
+    return choice[CLCONV_ROLE_CAST].kernel ||
+           choice[CLCONV_ROLE_BWD_DATA].kernel ||
+           choice[CLCONV_ROLE_BWD_WEIGHT].kernel;
+}
+
+static clconv_status choose(const search *s, size_t max_workspace,
+                            clconv_steps *out)
+{
+    if (s->choice[CLCONV_ROLE_BACKWARD].kernel)
+        return choose_together(s, max_workspace, out);
+    clconv_status status = choose_apart(s, max_workspace, out);
+    if (status == CLCONV_OK && !names_apart(s->choice))
+        prefer_together(s, max_workspace, out);
+    return status;
 }
 
 /* ---- The whole --------------------------------------------------------- */
+
+/* May the suggestion for this role be added to what was asked for? */
+static bool goes_with(const clconv_choice asked[CLCONV_ROLES], int role)
+{
+    return role == CLCONV_ROLE_BACKWARD ? !names_apart(asked)
+                                        : !asked[CLCONV_ROLE_BACKWARD].kernel;
+}
 
 /* What was asked for, else what was suggested. */
 static clconv_status read_choices(const clconv_request *request, search *s)
@@ -267,9 +365,12 @@ static clconv_status read_choices(const clconv_request *request, search *s)
         status = clconv_choices_parse(request->suggestion, suggested);
     if (status != CLCONV_OK)
         return status;
+    clconv_choice asked[CLCONV_ROLES];
+    memcpy(asked, s->choice, sizeof asked);
     for (int role = 0; role < CLCONV_ROLES; ++role) {
         s->why[role] = "asked for";
-        if (s->choice[role].kernel || !suggested[role].kernel)
+        if (s->choice[role].kernel || !suggested[role].kernel ||
+            !goes_with(asked, role))
             continue;
         s->choice[role] = suggested[role];
         if (request->suggestion_unbaked)

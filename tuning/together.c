@@ -120,9 +120,16 @@ static const char *without_cast(const char *plan)
     return end ? end + 1 : "";
 }
 
+static bool has_cast(const char *plan)
+{
+    clconv_choice choices[CLCONV_ROLES];
+    return clconv_choices_parse(plan, choices) == CLCONV_OK &&
+           choices[CLCONV_ROLE_CAST].kernel;
+}
+
 static void try_casts(clconv_course *c, double until)
 {
-    if (c->leader_count == 0)
+    if (c->leader_count == 0 || !has_cast(c->leaders[0].plan))
         return;
     clconv_attempt best = c->leaders[0];
     clconv_scope scope = clconv_course_scope(c, CLCONV_ROLE_CAST);

@@ -14,7 +14,8 @@
  * next's. The rest is for the final turns and the judgement. */
 #define DATA_UNTIL 0.4
 #define WEIGHT_UNTIL 0.8 /* or data, if there is no weight */
-#define TOGETHER_UNTIL 0.9
+#define BACKWARD_UNTIL 0.85 /* one kernel for both */
+#define TOGETHER_UNTIL 0.92
 
 const char *clconv_stage_name(clconv_stage stage)
 {
@@ -75,6 +76,14 @@ static clconv_search *search_role(clconv_course *c, clconv_role role,
     return search;
 }
 
+/* One kernel for both gradients, in the contest of whole plans. */
+static void search_backward(clconv_course *c, double end)
+{
+    if ((c->ops & CLCONV_OP_DX) && (c->ops & CLCONV_OP_DW))
+        clconv_search_free(search_role(c, CLCONV_ROLE_BACKWARD,
+                                       CLCONV_STAGE_TOGETHER, c->ops, end));
+}
+
 static void search_all(clconv_course *c)
 {
     unsigned data_ops = c->ops & CLCONV_OP_DX;
@@ -87,6 +96,7 @@ static void search_all(clconv_course *c)
     clconv_search *weight =
         search_role(c, CLCONV_ROLE_BWD_WEIGHT, CLCONV_STAGE_BWD_WEIGHT,
                     weight_ops, until(c, WEIGHT_UNTIL));
+    search_backward(c, until(c, BACKWARD_UNTIL));
     clconv_stage_together(c, data, weight, until(c, TOGETHER_UNTIL));
     clconv_search_free(weight);
     clconv_search_free(data);

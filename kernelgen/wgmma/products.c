@@ -68,17 +68,18 @@ static void set_operands(clconv_emit *e, const clconv_products *p)
 /* Arrays whose address leaves a function would be put in memory. */
 #define INLINED "__attribute__((always_inline))"
 
-static void open_product(clconv_emit *e)
+static void open_product(clconv_emit *e, const clconv_products *p)
 {
+    clconv_emit_set_text(e, "products", p->name ? p->name : "");
     clconv_emit_line(e, INLINED);
-    clconv_emit_open(e, "static void product(__local const uchar *tiles, "
-                        "float *d, ulong a, ulong b, int lane)");
+    clconv_emit_open(e, "static void ${products}product(__local const uchar "
+                        "*tiles, float *d, ulong a, ulong b, int lane)");
 }
 
 static void emit_native(clconv_emit *e, const clconv_products *p)
 {
     set_operands(e, p);
-    open_product(e);
+    open_product(e, p);
     clconv_emit_line(e, "asm volatile(\"//@@{ .reg .pred add; setp.eq.u32 add, "
                         "0, 0; \"");
     clconv_emit_line(e, "    \"wgmma.mma_async.sync.aligned.m64n${product_n}"
@@ -93,7 +94,7 @@ static void emit_native(clconv_emit *e, const clconv_products *p)
     clconv_emit_close(e);
     clconv_emit_blank(e);
     clconv_emit_line(e, INLINED);
-    clconv_emit_open(e, "static void hold(float *d)");
+    clconv_emit_open(e, "static void ${products}hold(float *d)");
     clconv_emit_line(e, "asm volatile(\"\"");
     emit_held(e, clconv_products_registers(p));
     clconv_emit_line(e, "    :: \"memory\");");
@@ -116,12 +117,10 @@ static void emit_read(clconv_emit *e)
 /* Registers go by fours: two columns of two rows. */
 static void emit_emulated(clconv_emit *e, const clconv_products *p)
 {
-    clconv_emit_part(e, "half_value");
-    emit_read(e);
     clconv_emit_set(e, "d_registers", clconv_products_registers(p));
     clconv_emit_set(e, "a_along_k", p->a_along_k);
     clconv_emit_set(e, "b_along_k", p->b_along_k);
-    open_product(e);
+    open_product(e, p);
     clconv_emit_open(e, "for (int k = 0; k < 16; ++k)");
     clconv_emit_line(e, "float x[2];");
     clconv_emit_line(e, "for (int i = 0; i < 2; ++i)");
@@ -145,6 +144,15 @@ void clconv_products_emit_functions(clconv_emit *e, const clconv_products *p)
     clconv_emit_line(e, "/* Where a work-item's registers of D are. */");
     clconv_unit_emit_fact(e, "d_row", &clconv_wgmma_row);
     clconv_unit_emit_fact(e, "d_column", &clconv_wgmma_column);
+    if (p->emulated) {
+        clconv_emit_part(e, "half_value");
+        emit_read(e);
+    }
+    clconv_products_emit_more(e, p);
+}
+
+void clconv_products_emit_more(clconv_emit *e, const clconv_products *p)
+{
     if (p->emulated)
         emit_emulated(e, p);
     else

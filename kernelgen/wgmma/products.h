@@ -21,6 +21,7 @@
 #define CLCONV_WGMMA_K 16
 
 typedef struct clconv_products {
+    const char *name;          /* before the functions' names; NULL: nothing */
     int n;                     /* 8 ... 256, a multiple of 8 */
     bool a_along_k, b_along_k; /* do neighbours in memory follow the terms? */
     bool emulated;
@@ -41,6 +42,9 @@ extern const clconv_unit_fact clconv_wgmma_row, clconv_wgmma_column;
  * parts wgmma_matrix and wgmma or wgmma_emulated.
  */
 void clconv_products_emit_functions(clconv_emit *e, const clconv_products *p);
+
+/* Those of other products beside the first, whose facts stand. */
+void clconv_products_emit_more(clconv_emit *e, const clconv_products *p);
 
 /*
  * A program that shows whether a device's products work:

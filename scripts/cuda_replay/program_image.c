@@ -110,42 +110,95 @@ static size_t declared_bytes(const char *begin, const char *bracket)
     return count * bits / 8;
 }
 
+/* What a text becomes: large arrays are declared before all else, for one that is
+ * extern may not be declared in a function. */
+typedef struct rewriting {
+    FILE *declarations, *text;
+    size_t dynamic; /* bytes of the largest */
+} rewriting;
+
+/* The next declaration in shared memory, not of a parameter that points there. */
+static const char *find_shared(const char *text)
+{
+    static const char pointer[] = ".ptr ";
+    const size_t length = sizeof(pointer) - 1;
+    const char *at = strstr(text, ".shared ");
+
+    while (at && (size_t)(at - text) >= length &&
+           memcmp(at - length, pointer, length) == 0)
+        at = strstr(at + 1, ".shared ");
+    return at;
+}
+
 /* Writes the text up to the end of its next shared array, which becomes
  * dynamic if it is too large; returns where to go on, NULL at the end. */
-static const char *rewrite_next(const char *text, FILE *to, size_t *dynamic)
+static const char *rewrite_next(const char *text, rewriting *to)
 {
-    const char *begin = strstr(text, ".shared ");
+    const char *begin = find_shared(text);
     const char *end = begin ? strchr(begin, ';') : NULL;
     const char *bracket = end ? memchr(begin, '[', (size_t)(end - begin)) : NULL;
     size_t bytes = bracket ? declared_bytes(begin, bracket) : 0;
 
     if (!end) {
-        fputs(text, to);
+        fputs(text, to->text);
         return NULL;
     }
     if (bytes <= STATIC_SHARED_MAX) {
-        fwrite(text, 1, (size_t)(end + 1 - text), to);
+        fwrite(text, 1, (size_t)(end + 1 - text), to->text);
         return end + 1;
     }
-    fwrite(text, 1, (size_t)(begin - text), to);
-    fprintf(to, ".extern %.*s[];", (int)(bracket - begin), begin);
-    *dynamic = bytes > *dynamic ? bytes : *dynamic;
+    fwrite(text, 1, (size_t)(begin - text), to->text);
+    fprintf(to->declarations, ".extern %.*s[];\n", (int)(bracket - begin), begin);
+    to->dynamic = bytes > to->dynamic ? bytes : to->dynamic;
     return end + 1;
+}
+
+/* The line behind the directives that come first. */
+static const char *body_of(const char *ptx)
+{
+    const char *size = strstr(ptx, ".address_size");
+    const char *line = strchr(size ? size : ptx, '\n');
+
+    return line ? line + 1 : ptx;
+}
+
+/* Head, declarations, body. */
+static bool join(const char *ptx, const char *declarations, const char *text,
+                 program_image *out)
+{
+    size_t head = (size_t)(body_of(ptx) - ptx);
+
+    out->size = head + strlen(declarations) + strlen(text) + 1;
+    out->data = malloc(out->size); /* the terminator belongs to PTX */
+    if (!out->data)
+        return false;
+    memcpy(out->data, ptx, head);
+    snprintf(out->data + head, out->size - head, "%s%s", declarations, text);
+    return true;
 }
 
 static bool make_large_arrays_dynamic(const char *path, program_image *image)
 {
+    char *parts[2] = {NULL, NULL};
+    size_t sizes[2];
+    rewriting to = {open_memstream(&parts[0], &sizes[0]),
+                    open_memstream(&parts[1], &sizes[1]), 0};
+    const char *rest = body_of(image->data);
     program_image changed = {0};
-    FILE *to = open_memstream(&changed.data, &changed.size);
-    const char *rest = image->data;
+    bool done = to.declarations && to.text;
 
-    if (!to)
-        return fail(path, strerror(errno));
-    while (rest)
-        rest = rewrite_next(rest, to, &changed.dynamic_shared);
-    if (fclose(to) != 0)
-        return fail(path, strerror(errno));
-    ++changed.size; /* the terminator belongs to PTX */
+    while (done && rest)
+        rest = rewrite_next(rest, &to);
+    if (to.declarations)
+        done = fclose(to.declarations) == 0 && done;
+    if (to.text)
+        done = fclose(to.text) == 0 && done;
+    done = done && join(image->data, parts[0], parts[1], &changed);
+    free(parts[0]);
+    free(parts[1]);
+    if (!done)
+        return fail(path, "no memory");
+    changed.dynamic_shared = to.dynamic;
     program_image_free(image);
     *image = changed;
     return true;

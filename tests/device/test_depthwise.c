@@ -1,7 +1,8 @@
 /*
- * The depthwise kernels, those that hold rows in private memory (CPUs) and
- * those of an element a work-item (any device): exact on small integers at
- * the edges of vectors, tiles, rows and blocks, whatever their values.
+ * The depthwise kernels, those that hold rows in private memory (CPUs), those
+ * that follow strips down the rows and those of an element a work-item (any
+ * device): exact on small integers at the edges of vectors, tiles, rows and
+ * blocks, whatever their values.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,6 +20,13 @@ static const char baked_rows[] =
     "bwd_data_depthwise:shape=baked;bwd_weight_depthwise:shape=baked";
 static const char elements[] =
     "bwd_data_depthwise_gpu;bwd_weight_depthwise_gpu";
+static const char strips[] =
+    "bwd_data_strip:shape=arguments;bwd_weight_strip:shape=arguments";
+/* Four channels of a work-item: NHWC alone. */
+static const char fours[] = "bwd_data_strip:vec=4,columns=2,shape=arguments;"
+                            "bwd_weight_strip:vec=4,columns=2,shape=arguments";
+static const char baked_strips[] =
+    "bwd_data_strip:shape=baked;bwd_weight_strip:shape=baked";
 
 typedef void check(const family *f, const char *problem);
 
@@ -94,6 +102,36 @@ static const char *const wide[] = {
     "n1c20h4w290k20r3s2u2p1x0g20_fp32",
 };
 
+/* Those of the above whose filters and strides strips hold, and their edges. */
+static const char *const narrow[] = {
+    "n2c16h8w16k16r3s3p1g16",         /* whole vectors and strips */
+    "n1c2h1w1k2r1s1g2",               /* one of everything, twice */
+    "n3c17h7w7k17r3s3p1g17",          /* strips beyond a row */
+    "n2c6h35w9k6r3s3p1g6_fp32",       /* bands of rows, pairs of channels */
+    "n1c40h5w9k40r3s3p1g40",          /* lanes without channels */
+    "n2c3h9w15k3r5s5p2g3",            /* 25 taps */
+    "n1c4h12w12k4r7s7p3g4",           /* 49 taps */
+    "n2c4h6w18k4r1s1p1g4",            /* padding that no tap needs */
+    "n2c4h10w20k4r3s2p2x3x0x1g4",     /* four paddings */
+    "n2c4h12w13k4r3s3p0g4_fp32",      /* none */
+    "n2c3h5w21k3r3s3p3x5d3x5g3",      /* dilation */
+    "n2c2h2w17k2r3s1p5x0g2",          /* more padding than rows */
+    "n2c20h9w33k20r3s3u2p1g20",       /* stride 2 */
+    "n2c8h10w12k8r3s3u2p2x1x2x1g8",   /* from a whole stride of padding */
+    "n2c5h11w14k5r4s2u1x2p1x0g5",     /* along w */
+    "n2c5h11w14k5r3s3u2x1p1x0x1x2g5", /* along h */
+    "n1c4h14w51k4r3s3u3p2g4",         /* 3 */
+    "n1c3h32w32k3r7s1u5p1x0g3",       /* wider than the filter */
+    "n1c3h9w40k3r1s1u2g3",            /* pixels that no tap meets */
+    "n2c4h13w14k4r3s3u2p2d2g4",       /* stride and dilation: factor 2 */
+    "n1c2h2w2k2r2s2u2p1d2g2",         /* a tap wholly in padding */
+};
+
+Test(depthwise, strips_are_exact_for_shapes_at_the_edges)
+{
+    pass_all(family_exact, strips, narrow, COUNT(narrow));
+}
+
 Test(depthwise, rows_are_exact_for_shapes_at_the_edges)
 {
     family_skip_unless_cpu();
@@ -137,6 +175,23 @@ Test(depthwise, fp16_tensors_are_exact)
     pass_all(family_exact, rows, halves, COUNT(halves));
 }
 
+/* By vectors of each width, whatever the type; align2 and align4 forbid them. */
+static const char *const words[] = {
+    "n2c8h7w12k8r3s3p1g8_x16_w16_dy16_dw16_dx16",
+    "n2c6h7w12k6r3s3p1g6_x16_w16_dy16_dw16_dx16",
+    "n2c8h7w12k8r3s3p1g8_x16_w16_dy16_dw16_db16_dx16_align2",
+    "n2c8h7w12k8r3s3u2p1g8_fp32_x16_dx16_align4",
+    "n2c8h7w12k8r3s3p1g8_dy16_dx16_inf",
+};
+
+Test(depthwise, strips_of_fp16_tensors_are_exact)
+{
+    for (size_t i = 0; i < COUNT(words); ++i)
+        pass(family_exact, strips, words[i]);
+    pass_in(NHWC, family_exact, fours, words[0]);
+    pass_in(NHWC, family_exact, fours, words[4]);
+}
+
 /* Each is a program of its own: a few of all the above. */
 static const char *const baked[] = {
     "n3c17h7w7k17r3s3p1g17",      "n2c5h6w67k10r3s3p1g5_fp32_x16",
@@ -144,10 +199,22 @@ static const char *const baked[] = {
     "n1c2h3w5000k2r3s3u3p1g2",
 };
 
+static const char *const baked_narrow[] = {
+    "n3c17h7w7k17r3s3p1g17",
+    "n2c20h9w33k20r3s3u2p1g20_fp32_x16",
+    "n2c5h11w14k5r4s2u1x2p1x0g5",
+    "n2c4h13w14k4r3s3u2p2d2g4",
+};
+
 Test(depthwise, rows_of_baked_sizes_are_exact)
 {
     family_skip_unless_cpu();
     pass_all(family_exact, baked_rows, baked, COUNT(baked));
+}
+
+Test(depthwise, strips_of_baked_sizes_are_exact)
+{
+    pass_all(family_exact, baked_strips, baked_narrow, COUNT(baked_narrow));
 }
 
 Test(depthwise, rows_of_baked_sizes_count_what_they_read)
@@ -204,6 +271,27 @@ Test(depthwise, values_of_elements_do_not_change_what_is_computed)
         pass(family_exact, plans[i], "n3c36h13w31k36r3s4u1x2p1g36");
 }
 
+Test(depthwise, values_of_strips_do_not_change_what_is_computed)
+{
+    static const char *const plans[] = {
+        "bwd_data_strip:vec=1,columns=8,rows=8,lws=64;"
+        "bwd_weight_strip:vec=1,columns=8,fill=1,lws=64",
+        "bwd_data_strip:vec=1,columns=1,rows=64,lws=256,cast=separate;"
+        "bwd_weight_strip:vec=1,columns=1,fill=8,lws=128,cast=separate",
+    };
+    static const char *const wide_plans[] = {
+        "bwd_data_strip:vec=4,columns=2,rows=8;"
+        "bwd_weight_strip:vec=4,columns=2",
+        "bwd_data_strip:vec=2,columns=4,rows=32;"
+        "bwd_weight_strip:vec=2,columns=4,fill=4",
+    };
+    for (size_t i = 0; i < COUNT(plans); ++i)
+        pass(family_exact, plans[i], "n3c36h13w31k36r3s3u1x2p1g36");
+    for (size_t i = 0; i < COUNT(wide_plans); ++i)
+        pass_in(NHWC, family_exact, wide_plans[i],
+                "n3c36h13w31k36r3s3u1x2p1g36");
+}
+
 /* ---- Counts ------------------------------------------------------------- */
 
 /* Strips of which a share is counted, whatever taps reach. */
@@ -253,6 +341,12 @@ Test(depthwise, rows_keep_the_contract_of_a_call)
     expect_contract(baked_rows);
 }
 
+Test(depthwise, strips_keep_the_contract_of_a_call)
+{
+    expect_contract(strips);
+    expect_contract(baked_strips);
+}
+
 Test(depthwise, elements_keep_the_contract_of_a_call)
 {
     expect_contract(elements);
@@ -269,6 +363,22 @@ Test(depthwise, a_nan_reaches_what_its_taps_reach_by_rows)
 {
     family_skip_unless_cpu();
     pass_all(family_nan, rows, nan_problems, COUNT(nan_problems));
+}
+
+/* A factor beyond the edge of dY may not meet the NaN: strips and bands that
+ * end with it, and that do not. */
+static const char *const nan_at_edges[] = {
+    "n2c18h6w18k18r3s3p1x0x2x2g18",    "n2c4h7w8k4r3s3p1g4",
+    "n2c3h7w18k3r3s3u2p1g3",           "n2c8h5w6k8r2s3u1x3p1g8_fp32",
+    "n2c4h9w8k4r3s3u2p2d2g4_dy16_x16",
+};
+
+Test(depthwise, a_nan_reaches_what_its_taps_reach_by_strips)
+{
+    for (size_t i = 0; i < COUNT(nan_at_edges); ++i)
+        pass(family_nan, strips, nan_at_edges[i]);
+    pass_in(NHWC, family_nan, fours, nan_at_edges[1]);
+    pass_in(NHWC, family_nan, fours, nan_at_edges[4]);
 }
 
 Test(depthwise, a_nan_reaches_what_its_taps_reach_by_elements)

@@ -26,6 +26,9 @@ static const char *const plans[] = {
     "load=copies",
     "bwd_data_halo:tile_w=16,tile_h=8;"
     "bwd_weight_wgmma:tile_m=64,tile_n=64,warpgroups=1",
+    "bwd_data_stem;bwd_weight_stem",
+    "bwd_data_stem:tile_h=8,warpgroups=1,shape=baked;"
+    "bwd_weight_stem:tile_w=8,warpgroups=2,shape=baked",
 };
 
 static family emulated(const char *plan)
@@ -63,6 +66,14 @@ static const char *const haloed[] = {
     "n2c3h6w9k20r5s2p0x4x1x0_nhwc",
 };
 
+/* What folding is for: few channels, any stride; rows and columns before the
+ * filter, pixels that no window is full of, windows that overlap. */
+static const char *const folded[] = {
+    "n2c3h20w22k8r7s7u2p3_nhwc",    "n1c3h19w35k64r7s7u2p3",
+    "n3c3h17w12k20r3s3p1",          "n2c16h9w10k33r3s3p1_nhwc",
+    "n1c2h13w30k9r5s4u3x2p2x4x1x3", "n1c1h12w12k8r8s8u4p0x1x2x3_nhwc",
+};
+
 static void expect_exact(const char *plan, const char *emulate,
                          const char *const *of, size_t count)
 {
@@ -93,6 +104,16 @@ Test(wgmma, a_halo_is_exact)
     expect_exact(plans[3], unit_name, haloed, COUNT(haloed));
 }
 
+Test(wgmma, folded_tensors_are_exact)
+{
+    expect_exact(plans[4], unit_name, folded, COUNT(folded));
+}
+
+Test(wgmma, folded_tensors_are_exact_however_shared_out)
+{
+    expect_exact(plans[5], unit_name, folded, 2);
+}
+
 /* Does this device have the unit itself? */
 static bool has_unit(void)
 {
@@ -118,6 +139,8 @@ Test(wgmma, the_unit_itself_is_exact)
         expect_exact(plans[i], NULL, problems, COUNT(problems));
     expect_exact(plans[0], NULL, any_layout, COUNT(any_layout));
     expect_exact(plans[3], NULL, haloed, COUNT(haloed));
+    expect_exact(plans[4], NULL, folded, COUNT(folded));
+    expect_exact(plans[5], NULL, folded, 2);
 }
 
 Test(wgmma, fp16_tensors_are_exact)
@@ -125,6 +148,9 @@ Test(wgmma, fp16_tensors_are_exact)
     const family f = emulated(plans[0]);
     family_exact(&f, "n2c24h7w9k16r3s3p1_nhwc_x16_w16_dy16_dw16_dx16");
     family_exact(&f, "n2c24h7w9k16r3s3p1_nhwc_w16_dx16");
+    const family stem = emulated(plans[4]);
+    family_exact(&stem, "n2c3h20w22k8r7s7u2p3_nhwc_x16_w16_dy16_dw16_dx16");
+    family_exact(&stem, "n2c3h9w11k9r3s3u2p1_x16_w16_dx16");
 }
 
 /* ---- The rest of the contract ------------------------------------------- */
@@ -164,4 +190,12 @@ Test(wgmma, nan_and_infinity_reach_what_their_taps_hit)
 {
     const family f = emulated(plans[0]);
     family_nan(&f, "n2c8h5w8k16r3s3u2x1p1d1x2_nhwc");
+}
+
+/* A folded filter is larger than the filter. */
+Test(wgmma, nan_and_infinity_reach_nothing_else_when_folded)
+{
+    const family f = emulated(plans[4]);
+    family_nan(&f, "n2c3h9w8k8r5s5u2p2_nhwc");
+    family_nan(&f, "n2c2h8w9k9r3s3u2p1");
 }

@@ -106,6 +106,13 @@ static ulong matrix_at(uint address, uint line, uint chunk)
     return matrix_of(address, line, chunk, 8 * line);
 }
 
+/* One that starts so many times 16 bytes on from address 0: moves of a start are
+ * sums of 32 bits. */
+static ulong matrix_from(uint start, uint line, uint chunk)
+{
+    return matrix_at(0, line, chunk) | start;
+}
+
 /* The address of the half at (mn, k) that a descriptor leads to. */
 static uint matrix_half(ulong matrix, int along_k, int mn, int k)
 {
@@ -125,12 +132,46 @@ static uint matrix_half(ulong matrix, int along_k, int mn, int k)
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+static int uniform(int value)
+{
+    return value;
+}
+
+static uint here(uint value)
+{
+    return value;
+}
+
 static void copy16(__local uchar *tiles, uint to, __global const half *from,
                    int exists)
 {
     __local ushort *out = (__local ushort *)(tiles + to);
     __global const ushort *in = (__global const ushort *)from;
     vstore8(exists ? vload8(0, in) : (ushort8)0, 0, out);
+}
+
+static void put16(__local uchar *tiles, uint to, uint4 v)
+{
+    vstore4(v, 0, (__local uint *)(tiles + to));
+}
+
+static void put2(__local uchar *tiles, uint to, ushort v)
+{
+    *(__local ushort *)(tiles + to) = v;
+}
+
+static uint4 halves8(float8 v)
+{
+    ushort bits[8];
+    vstore_half8_rte(v, 0, (half *)bits);
+    return as_uint4(vload8(0, bits));
+}
+
+static float8 floats8(uint4 v)
+{
+    ushort bits[8];
+    vstore8(as_ushort8(v), 0, bits);
+    return vload_half8(0, (const half *)bits);
 }
 
 /* ---- The copy unit ------------------------------------------------------- */

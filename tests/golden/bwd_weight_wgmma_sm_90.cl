@@ -123,6 +123,13 @@ static ulong matrix_at(uint address, uint line, uint chunk)
     return matrix_of(address, line, chunk, 8 * line);
 }
 
+/* One that starts so many times 16 bytes on from address 0: moves of a start are
+ * sums of 32 bits. */
+static ulong matrix_from(uint start, uint line, uint chunk)
+{
+    return matrix_at(0, line, chunk) | start;
+}
+
 /* The address of the half at (mn, k) that a descriptor leads to. */
 static uint matrix_half(ulong matrix, int along_k, int mn, int k)
 {
@@ -150,6 +157,22 @@ static uint shared_address(__local const void *p)
     asm("{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }"
         : "=r"(address) : "l"((ulong)p));
     return address;
+}
+
+/* The same for all of a warp, which the compiler cannot know. */
+static int uniform(int value)
+{
+    int same;
+    asm volatile("shfl.sync.idx.b32 %0, %1, 0, 0x1f, 0xffffffff;"
+                 : "=r"(same) : "r"(value));
+    return same;
+}
+
+/* The value, worked out where it stands, not before a loop. */
+static uint here(uint value)
+{
+    asm volatile("" : "+r"(value));
+    return value;
 }
 
 static void barrier_init(uint address, uint arrivals)
@@ -190,6 +213,48 @@ static void copy16(__local uchar *tiles, uint to, __global const half *from,
 static void copies_commit(void)
 {
     asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* ---- By registers ----------------------------------------------------- */
+
+/* The address is a multiple of 16. */
+static void put16(__local uchar *tiles, uint to, uint4 v)
+{
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+                 :: "r"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+                 : "memory");
+}
+
+static void put2(__local uchar *tiles, uint to, ushort v)
+{
+    asm volatile("st.shared.b16 [%0], %1;" :: "r"(to), "h"(v) : "memory");
+}
+
+static uint halves2(float x, float y)
+{
+    uint halves;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(halves) : "f"(y), "f"(x));
+    return halves;
+}
+
+/* Rounded to nearest, in order. */
+static uint4 halves8(float8 v)
+{
+    return (uint4)(halves2(v.s0, v.s1), halves2(v.s2, v.s3),
+                   halves2(v.s4, v.s5), halves2(v.s6, v.s7));
+}
+
+static float2 floats2(uint halves)
+{
+    float x, y;
+    asm("{ .reg .b16 a, b; mov.b32 {a, b}, %2; cvt.f32.f16 %0, a; "
+        "cvt.f32.f16 %1, b; }" : "=f"(x), "=f"(y) : "r"(halves));
+    return (float2)(x, y);
+}
+
+static float8 floats8(uint4 v)
+{
+    return (float8)(floats2(v.x), floats2(v.y), floats2(v.z), floats2(v.w));
 }
 
 /* ---- The copy unit ------------------------------------------------------- */
@@ -253,11 +318,22 @@ static void products_begin(void)
     asm volatile("//@@wgmma.fence.sync.aligned;" ::: "memory");
 }
 
+/* No products belong to these that come later. */
+static void products_commit(void)
+{
+    asm volatile("//@@wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+static void products_wait(void)
+{
+    asm volatile("//@@wgmma.wait_group.sync.aligned 0;" ::: "memory");
+}
+
 /* Waits for the products since products_begin(). */
 static void products_end(void)
 {
-    asm volatile("//@@wgmma.commit_group.sync.aligned;" ::: "memory");
-    asm volatile("//@@wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    products_commit();
+    products_wait();
 }
 
 /* Where a work-item's registers of D are. */

@@ -212,9 +212,7 @@ static void write_tile(__local const ushort *in, __global half *out,
     }
 }
 
-static void counts_flush_group(volatile __global uint *counts,
-    const counts_t *tally, volatile __local uint *sums) {
-    const uint id = get_local_id(0);
+static void counts_share(const counts_t *tally, volatile __local uint *sums) {
     if (tally->nonzero > 0)
         atomic_add(sums + 0, tally->nonzero);
     if (tally->zeroed > 0)
@@ -227,9 +225,20 @@ static void counts_flush_group(volatile __global uint *counts,
         atomic_add(sums + 4, tally->nan);
     if (tally->inf > 0)
         atomic_add(sums + 5, tally->inf);
-    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+static void counts_flush_shared(volatile __global uint *counts,
+    volatile __local uint *sums) {
+    const uint id = get_local_id(0);
     if (counts && id < 6)
         counts_add(counts + 2 * id, sums[id]);
+}
+
+static void counts_flush_group(volatile __global uint *counts,
+    const counts_t *tally, volatile __local uint *sums) {
+    counts_share(tally, sums);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    counts_flush_shared(counts, sums);
 }
 
 static tiles_t get_dy_tiles(const shape_t *shape) {

@@ -109,20 +109,34 @@ Test(cuda_replay, refuses_faulty_lines)
 
 #define SMALL ".shared .align 4 .b8 small[1024];\n"
 #define LARGE(word, length) word ".shared .align 16 .b32 large[" length "];\n"
-#define PTX(large)                                                             \
-    ".version 8.0\n" SMALL large ".entry k(.param .u64 .ptr .shared p)\n"      \
-    "{ ld.shared.u32 %r1, [large]; }\n"
+#define HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
+#define ENTRY(in)                                                              \
+    ".entry k(.param .u64 .ptr .shared p)\n{\n" in                             \
+    "ld.shared.u32 %r1, [large]; }\n"
 
 Test(cuda_replay, large_shared_arrays_of_ptx_become_dynamic)
 {
-    const char text[] = PTX(LARGE("", "25600"));
+    const char text[] = HEAD SMALL LARGE("", "25600") ENTRY("");
     program_image image;
 
     write_file(text, sizeof(text));
     cr_assert(program_image_read(path, &image));
-    cr_assert_str_eq(image.data, PTX(LARGE(".extern ", "")));
+    cr_assert_str_eq(image.data,
+                     HEAD LARGE(".extern ", "") SMALL "\n" ENTRY(""));
     cr_assert_eq(image.dynamic_shared, 4 * 25600);
     cr_assert_eq(image.size, strlen(image.data) + 1);
+    program_image_free(&image);
+}
+
+/* An array that is extern may not be declared in a function. */
+Test(cuda_replay, large_shared_arrays_of_a_function_are_declared_before_it)
+{
+    const char text[] = HEAD ENTRY(LARGE("", "25600") SMALL);
+    program_image image;
+
+    write_file(text, sizeof(text));
+    cr_assert(program_image_read(path, &image));
+    cr_assert_str_eq(image.data, HEAD LARGE(".extern ", "") ENTRY("\n" SMALL));
     program_image_free(&image);
 }
 
@@ -142,7 +156,7 @@ Test(cuda_replay, a_cubin_stays_as_it_is)
 
 Test(cuda_replay, finds_the_program_in_an_entry_of_the_cache)
 {
-    const char text[] = PTX("");
+    const char text[] = HEAD SMALL ENTRY("");
     const clconv_program_file entry = {.key = "key",
                                        .key_size = 3,
                                        .data = (const unsigned char *)text,

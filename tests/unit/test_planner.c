@@ -62,7 +62,12 @@ static const char *kernel_of(const clconv_steps *steps, clconv_role role)
 #define DENSE "n4c32h28w28k64r3s3p1"
 #define LARGE "n256c64h32w32k64r3s3p1"
 #define WIDE "n64c256h14w14k256r3s3p1"
+#define STEM "n64c3h224w224k64r7s7u2p3"
 #define DEPTHWISE "n4c128h56w56k128r3s3p1g128"
+#define MULTIPLIER "n4c128h56w56k256r3s3p1g128"
+#define GROUPED "n64c256h28w28k256r3s3p1g32"
+#define STRIDED "n64c96h112w112k96r3s3u2p1g96"
+#define HALVES "_x16_w16_dy16_dx16"
 
 Test(planner, takes_the_cheapest_family_of_each_kind_of_device)
 {
@@ -74,16 +79,23 @@ Test(planner, takes_the_cheapest_family_of_each_kind_of_device)
         {DENSE "_nhwc", "cpu", "bwd_data_panel", "bwd_weight_panel"},
         {LARGE, "gpu", "bwd_data_local", "bwd_weight_local"},
         {LARGE, "sm_80", "bwd_data_local", "bwd_weight_local"},
-        {LARGE, "sm_90", "bwd_data_halo", "bwd_weight_wgmma"},
         {WIDE, "sm_90", "bwd_data_wgmma", "bwd_weight_wgmma"},
-        {LARGE "_nhwc", "sm_90", "bwd_data_halo", "bwd_weight_wgmma"},
+        {STEM, "sm_90", "bwd_data_stem", "bwd_weight_stem"},
+        {STEM "_nhwc", "sm_90", "bwd_data_stem", "bwd_weight_stem"},
         {LARGE "_fp32", "sm_90", "bwd_data_local", "bwd_weight_local"},
         {LARGE "_fp32", "sm_80", "bwd_data_local", "bwd_weight_local"},
         {DEPTHWISE, "cpu", "bwd_data_depthwise", "bwd_weight_depthwise"},
         {DEPTHWISE "_nhwc", "cpu", "bwd_data_depthwise", "bwd_weight_depthwise"},
-        {DEPTHWISE, "gpu", "bwd_data_depthwise_gpu", "bwd_weight_depthwise_gpu"},
-        {DEPTHWISE, "sm_90", "bwd_data_depthwise_gpu",
+        {DEPTHWISE, "gpu", "bwd_data_strip", "bwd_weight_strip"},
+        {DEPTHWISE, "sm_90", "bwd_data_strip", "bwd_weight_strip"},
+        {DEPTHWISE "_nhwc", "sm_90", "bwd_data_strip", "bwd_weight_strip"},
+        {DEPTHWISE "_nhwc" HALVES, "sm_90", "bwd_data_strip", "bwd_weight_strip"},
+        {STRIDED, "sm_90", "bwd_data_strip", "bwd_weight_strip"},
+        {STRIDED "_nhwc" HALVES, "sm_90", "bwd_data_strip", "bwd_weight_strip"},
+        {MULTIPLIER, "sm_90", "bwd_data_depthwise_gpu",
          "bwd_weight_depthwise_gpu"},
+        {GROUPED, "gpu", "bwd_data_grouped", "bwd_weight_grouped"},
+        {GROUPED "_nhwc" HALVES, "gpu", "bwd_data_grouped", "bwd_weight_grouped"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
         clconv_steps steps = chosen(cases[i].problem, cases[i].preset, NULL);
@@ -93,6 +105,58 @@ Test(planner, takes_the_cheapest_family_of_each_kind_of_device)
                          cases[i].weight, "%s on %s", cases[i].problem,
                          cases[i].preset);
     }
+}
+
+/* ---- One kernel for both gradients -------------------------------------- */
+
+Test(planner, takes_one_kernel_for_all_where_it_costs_less)
+{
+    static const char *const problems[] = {LARGE, LARGE "_nhwc",
+                                           "n256c3h32w32k32r3s3p1"};
+    for (size_t i = 0; i < sizeof problems / sizeof *problems; ++i) {
+        clconv_steps steps = chosen(problems[i], "sm_90", NULL);
+        cr_assert_eq(steps.count, 1, "%s", problems[i]);
+        cr_assert_str_eq(steps.step[0].kernel->name, "bwd_fused");
+        cr_assert(steps.step[0].bias);
+        cr_assert_eq(steps.step[0].counts, CLCONV_BIT(CLCONV_DY) |
+                                               CLCONV_BIT(CLCONV_X) |
+                                               CLCONV_BIT(CLCONV_W));
+    }
+}
+
+Test(planner, takes_a_kernel_a_gradient_where_one_is_named_or_left_out)
+{
+    clconv_steps steps = chosen(LARGE, "sm_90", "bwd_weight_wgmma");
+    cr_assert_str_eq(kernel_of(&steps, CLCONV_ROLE_BWD_DATA), "bwd_data_halo");
+    steps = chosen(LARGE, "sm_90", "cast");
+    cr_assert_str_eq(kernel_of(&steps, CLCONV_ROLE_BWD_WEIGHT),
+                     "bwd_weight_wgmma");
+    cr_assert_eq(choose(LARGE, "sm_90", CLCONV_OP_DX, SIZE_MAX, NULL, &steps),
+                 CLCONV_OK);
+    cr_assert_str_eq(kernel_of(&steps, CLCONV_ROLE_BWD_DATA), "bwd_data_halo");
+}
+
+Test(planner, a_kernel_for_all_stands_alone)
+{
+    clconv_steps steps;
+    cr_assert_eq(choose(LARGE, "sm_90", CLCONV_OP_BACKWARD, SIZE_MAX,
+                        "bwd_fused;bwd_data_halo", &steps),
+                 CLCONV_INVALID_ARGUMENT);
+    cr_assert_str_eq(clconv_last_error(), "plan: bwd_fused does all by itself; "
+                                          "name no other kernel");
+    cr_assert_eq(choose(LARGE, "sm_90", CLCONV_OP_DW | CLCONV_OP_DB, SIZE_MAX,
+                        "bwd_fused", &steps),
+                 CLCONV_UNSUPPORTED);
+    cr_assert_str_eq(clconv_last_error(),
+                     "plan: bwd_fused is for dX and dW together; this plan has "
+                     "not both");
+    cr_assert_eq(choose(WIDE, "sm_90", CLCONV_OP_BACKWARD, SIZE_MAX,
+                        "bwd_fused", &steps),
+                 CLCONV_UNSUPPORTED);
+    cr_assert_eq(
+        choose(LARGE, "sm_90", CLCONV_OP_BACKWARD, 1000, "bwd_fused", &steps),
+        CLCONV_UNSUPPORTED);
+    cr_assert(strstr(clconv_last_error(), "max_workspace"));
 }
 
 Test(planner, plans_only_what_is_asked_for)
@@ -355,4 +419,50 @@ Test(planner, a_suggestion_for_another_problem_is_not_baked)
                 clconv_kernel_bakes(steps.step[i].kernel, steps.step[i].values),
                 !unbaked, "%s", steps.step[i].kernel->name);
     }
+}
+
+/* ---- Depthwise and groups: the sizes that were fastest on an H200 -------- */
+
+/* Of the plans with a kernel a gradient: "cast" leaves out those with one for
+ * both. */
+static void expect_values(const char *text, const char *data, const char *weight)
+{
+    clconv_steps steps = chosen(text, "sm_90", "cast");
+    clconv_text plan = CLCONV_TEXT_EMPTY;
+    clconv_steps_format(&steps, &plan);
+    char *got = clconv_text_take(&plan);
+    cr_assert_not_null(got);
+    cr_assert(strstr(got, data), "%s: %s", text, got);
+    cr_assert(strstr(got, weight), "%s: %s", text, got);
+    free(got);
+}
+
+Test(planner, strips_have_the_sizes_that_were_measured)
+{
+    expect_values(DEPTHWISE "_nhwc" HALVES,
+                  "bwd_data_strip:vec=2,columns=4,rows=16,lws=128,cast=fused,"
+                  "shape=baked",
+                  "bwd_weight_strip:vec=2,columns=4,fill=2,lws=256,cast=fused,"
+                  "shape=baked");
+    expect_values(STRIDED "_nhwc" HALVES,
+                  "bwd_data_strip:vec=4,columns=2,rows=16,lws=128,cast=fused,"
+                  "shape=baked",
+                  "bwd_weight_strip:vec=2,columns=2,fill=2,lws=256,cast=fused,"
+                  "shape=arguments");
+    expect_values(DEPTHWISE HALVES, "bwd_data_strip:vec=1,columns=4,",
+                  "bwd_weight_strip:vec=1,columns=4,");
+    expect_values(STRIDED HALVES, "bwd_data_strip:vec=1,columns=4,",
+                  "bwd_weight_strip:vec=1,columns=4,");
+}
+
+Test(planner, grouped_kernels_have_the_sizes_that_were_measured)
+{
+    expect_values(GROUPED "_nhwc", "bwd_data_grouped:columns=4,",
+                  "bwd_weight_grouped:planes=4,columns=4,");
+    expect_values(GROUPED "_nhwc" HALVES,
+                  "bwd_data_grouped:columns=4,turns=4,lws=128,shape=baked",
+                  "bwd_weight_grouped:planes=4,columns=4,fill=4,lws=128,"
+                  "shape=baked");
+    expect_values(GROUPED HALVES, "bwd_data_grouped:columns=8,",
+                  "bwd_weight_grouped:planes=8,columns=4,");
 }

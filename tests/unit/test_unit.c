@@ -195,7 +195,7 @@ Test(unit, the_default_plan_uses_the_unit_in_mixed_math)
     clconv_device_emulate(&d, CLCONV_UNIT_MMA_M16N8K16);
     steps = plan_for(small, &d);
     cr_assert_eq(unit_steps(&steps), 2);
-    clconv_device_preset("sm_90", &d);
+    clconv_device_preset("sm_80", &d);
     steps = plan_for(small, &d);
     cr_assert_geq(unit_steps(&steps), 1);
     steps = plan_for("n2c32h14w14k64r3s3p1_nhwc_fp32", &d);

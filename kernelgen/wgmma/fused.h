@@ -1,0 +1,103 @@
+/*
+ * The parts of bwd_fused: dX, dW and dbias by Hopper's warpgroup products from
+ * one reading of dY and X.
+ *
+ * All images lie on one line of positions, row after row and image after image,
+ * with so much room between that what is read past an edge is zero: a row of X
+ * is followed by the wider of its two paddings, an image by the taller. On this
+ * line a tap is a distance, the same for every position,
+ *
+ *     dX[v]  = sum over taps of dY[v + distance(tap)] * W[tap]
+ *     dW[tap] = sum over v of  X[v] * dY[v + distance(tap)]
+ *
+ * with dY at its own place on the line, so that distances are 0 or more: a tile
+ * is any rows of the line, and every matrix of both products is a range of
+ * lines in local memory.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef CLCONV_WGMMA_FUSED_H
+#define CLCONV_WGMMA_FUSED_H
+
+#include "kernel.h"
+#include "products.h"
+
+/* Warpgroups: each computes dX of its share of a tile's positions, and dW of its
+ * share of the taps. */
+#define CLCONV_FUSED_GROUPS 3
+#define CLCONV_FUSED_ITEMS (CLCONV_FUSED_GROUPS * CLCONV_WARPGROUP)
+
+/* Positions of a tile: a multiple of what one product each takes. */
+#define CLCONV_FUSED_ROWS (CLCONV_FUSED_GROUPS * CLCONV_WGMMA_M)
+
+/* Buffers of X; dY's ring holds as many tiles beside its halo. */
+#define CLCONV_FUSED_STAGES 2
+
+/* Positions that stand at both ends of dY's ring, for the longest matrix. */
+#define CLCONV_FUSED_MIRROR 64
+
+typedef struct clconv_fused {
+    int rows;           /* positions of a tile */
+    int at_once;        /* octets that a work-item reads at a time, at most */
+    int k_line, c_line; /* halves of a position of dY and X, in local memory */
+    int taps;
+    int slots;  /* taps of a warpgroup */
+    int blocks; /* of 64 positions, a warpgroup's */
+    int halo;   /* positions of dY past a tile, rounded */
+    int ring;   /* positions of dY in local memory */
+    int parts;  /* work-groups that share a group's positions */
+    int64_t weight_bytes, dy_bytes, x_bytes;
+    clconv_products dx, dw;
+} clconv_fused;
+
+clconv_fused clconv_fused_of(const clconv_task *t, int rows, int at_once);
+
+/* Positions that all work-items read together, of lines of so many halves. */
+int clconv_fused_lanes(int line);
+
+/* Bytes of local memory. */
+int64_t clconv_fused_local(const clconv_fused *f);
+
+/* Positions of a row; of the batch. */
+int64_t clconv_fused_pitch(const clconv_problem *p);
+int64_t clconv_fused_length(const clconv_problem *p, int64_t batch);
+
+/* Floats that a work-group leaves in scratch: sums of dW, then of dbias. */
+int64_t clconv_fused_dw_sums(const clconv_fused *f);
+int64_t clconv_fused_sums(const clconv_fused *f);
+
+/* Holes for all of the following. */
+void clconv_fused_set_holes(clconv_emit *e, const clconv_task *t,
+                            const clconv_fused *f);
+
+/* line_t, line_of(&sizes), halo_of(&line), place_t, place_at(&line, v),
+ * place_move(&place, &by, &line); the index of a position's first channel of a
+ * group, -1 for none: dy_at(&sizes, &place, group), x_at(...). */
+void clconv_fused_emit_line(clconv_emit *e);
+
+/* How often all work-items read, for a tile or the halo, and what each reads at a
+ * time. */
+typedef struct clconv_fused_turns {
+    int x, x_deep;
+    int dy, dy_deep;
+    int halo;
+} clconv_fused_turns;
+
+clconv_fused_turns clconv_fused_turns_of(const clconv_task *t,
+                                         const clconv_fused *f);
+
+/* stream_t; begin_dy(&stream, &line, v, item), read_dy(...), write_dy(...), and
+ * the same of X; load_w(...): see fused_load.c. */
+void clconv_fused_emit_loads(clconv_emit *e, const clconv_task *t,
+                             const clconv_fused *f);
+
+/* leave_bias(sums, item, out): after a barrier. */
+void clconv_fused_emit_bias(clconv_emit *e, const clconv_task *t,
+                            const clconv_fused *f);
+
+/* The pass that adds what work-groups left, and its text. */
+clconv_pass clconv_fused_sum_pass(const clconv_task *t, const clconv_fused *f);
+void clconv_fused_emit_sum(clconv_emit *e, const clconv_task *t,
+                           const clconv_fused *f);
+
+#endif

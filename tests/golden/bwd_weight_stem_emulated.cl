@@ -1,0 +1,539 @@
+/* Step 3: bwd_weight_stem */
+
+typedef struct {
+    long dy_image;
+    long dy_channel;
+    long dy_row;
+    long dy_column;
+    long x_image;
+    long x_channel;
+    long x_row;
+    long x_column;
+    long w_image;
+    long w_channel;
+    long w_row;
+    long w_column;
+    int n;
+    int c;
+    int h;
+    int w;
+    int k;
+    int r;
+    int s;
+    int p;
+    int q;
+    int stride_h;
+    int stride_w;
+    int pad_top;
+    int pad_left;
+    int dilation_h;
+    int dilation_w;
+    int groups;
+    int group_c;
+    int group_k;
+} sizes_t;
+
+int3 fold_place(int n) {
+    return (int3)(n / (3 * 1), n / 1 % 3, n % 1);
+}
+
+int fold_channel(int c, int i, int j) {
+    return (c * 3 + i) * 1 + j;
+}
+
+/*
+ * Matrices in local memory as wgmma reads them and the copy unit writes them:
+ * lines of 64, 32 or 16 halves, line bytes each, whose 16-byte pieces are
+ * permuted among 8 lines so that reads across lines meet no bank twice
+ * ("swizzle"). A line holds neighbours along k, or neighbours along m or n;
+ * wider matrices of the latter kind are chunks, one after the other. Matrices
+ * start at multiples of 8 lines; a descriptor may be moved on by lines, or by
+ * halves within one.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+static uint swizzled(uint address, uint line)
+{
+    return address ^ (address >> 3 & line - 16);
+}
+
+/* The descriptor: start, bytes from chunk to chunk, bytes from 8 lines to the
+ * next 8, kind of swizzle. All but the kind in units of 16. */
+static ulong matrix_of(uint address, uint line, uint chunk, uint eight)
+{
+    ulong kind = line == 128 ? 1 : line == 64 ? 2 : 3;
+    return (ulong)(address >> 4 & 0x3fff) | (ulong)(chunk >> 4) << 16 |
+           (ulong)(eight >> 4) << 32 | kind << 62;
+}
+
+/* One whose lines follow each other. */
+static ulong matrix_at(uint address, uint line, uint chunk)
+{
+    return matrix_of(address, line, chunk, 8 * line);
+}
+
+/* One that starts so many times 16 bytes on from address 0: moves of a start are
+ * sums of 32 bits. */
+static ulong matrix_from(uint start, uint line, uint chunk)
+{
+    return matrix_at(0, line, chunk) | start;
+}
+
+/* The address of the half at (mn, k) that a descriptor leads to. */
+static uint matrix_half(ulong matrix, int along_k, int mn, int k)
+{
+    uint start = (uint)(matrix & 0x3fff) << 4;
+    uint chunk = (uint)(matrix >> 16 & 0x3fff) << 4;
+    uint eight = (uint)(matrix >> 32 & 0x3fff) << 4;
+    uint line = 256 >> (uint)(matrix >> 62);
+    uint in_k = line * (mn & 7) + eight * (mn >> 3) + 2 * k;
+    uint in_mn = 2 * (mn % (line / 2)) + chunk * (mn / (line / 2)) +
+                 line * (k & 7) + eight * (k >> 3);
+    return swizzled(start + (along_k ? in_k : in_mn), line);
+}
+
+/*
+ * What kernels/wgmma.cl does, one step after the other in plain OpenCL C; an
+ * address counts bytes from tiles on.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+static int uniform(int value)
+{
+    return value;
+}
+
+static uint here(uint value)
+{
+    return value;
+}
+
+static void copy16(__local uchar *tiles, uint to, __global const half *from,
+                   int exists)
+{
+    __local ushort *out = (__local ushort *)(tiles + to);
+    __global const ushort *in = (__global const ushort *)from;
+    vstore8(exists ? vload8(0, in) : (ushort8)0, 0, out);
+}
+
+static void put16(__local uchar *tiles, uint to, uint4 v)
+{
+    vstore4(v, 0, (__local uint *)(tiles + to));
+}
+
+static void put2(__local uchar *tiles, uint to, ushort v)
+{
+    *(__local ushort *)(tiles + to) = v;
+}
+
+static uint4 halves8(float8 v)
+{
+    ushort bits[8];
+    vstore_half8_rte(v, 0, (half *)bits);
+    return as_uint4(vload8(0, bits));
+}
+
+static float8 floats8(uint4 v)
+{
+    ushort bits[8];
+    vstore8(as_ushort8(v), 0, bits);
+    return vload_half8(0, (const half *)bits);
+}
+
+/* ---- The copy unit ------------------------------------------------------- */
+
+/* A tensor map's description, see kernelgen/tensor_map.c. */
+typedef struct {
+    ulong word[16];
+} map_t;
+
+typedef struct {
+    map_t map;
+    __global const half *tensor;
+} source_t;
+
+static int map_int(const source_t *source, int word, int high)
+{
+    return (int)(source->map.word[word] >> 32 * high);
+}
+
+/* One line, from channel, column, row, image on; zeros for what is outside. */
+static void load_line(__local uchar *tiles, uint to, const source_t *source,
+                      int4 from)
+{
+    const ulong *w = source->map.word;
+    int inside = from.y >= 0 && from.y < (long)w[2] && from.z >= 0 &&
+                 from.z < (long)w[3] && from.w >= 0 && from.w < (long)w[4];
+    long at = from.y * (long)w[5] + from.z * (long)w[6] + from.w * (long)w[7];
+    uint line = map_int(source, 13, 0);
+    for (int c = 0; c < map_int(source, 8, 0); c += 8) {
+        int channel = from.x + c;
+        int exists = inside && channel >= 0 && channel < (long)w[1];
+        copy16(tiles, swizzled(to + 2 * c, line),
+               source->tensor + (exists ? at + channel : 0), exists);
+    }
+}
+
+static void load_tiled(__local uchar *tiles, uint to, const source_t *source,
+                       uint full, int4 from, int lane)
+{
+    int columns = map_int(source, 8, 1), rows = map_int(source, 9, 0);
+    int lines = columns * rows * map_int(source, 9, 1);
+    uint line = map_int(source, 13, 0);
+    for (int i = lane; i < lines; i += 32) {
+        int4 move = (int4)(0, i % columns, i / columns % rows,
+                           i / columns / rows);
+        load_line(tiles, to + i * line, source, from + move);
+    }
+}
+
+static void load_im2col(__local uchar *tiles, uint to, const source_t *source,
+                        uint full, int4 from, int2 tap, int lane)
+{
+    const ulong *w = source->map.word;
+    int2 lower = (int2)(map_int(source, 10, 0), map_int(source, 10, 1));
+    int2 upper = (int2)(map_int(source, 11, 0), map_int(source, 11, 1));
+    int2 step = (int2)(map_int(source, 12, 0), map_int(source, 12, 1));
+    int2 last = (int2)((int)w[2], (int)w[3]) - 1 + upper;
+    int2 count = (last - lower) / step + 1;
+    int2 first = (from.yz - lower) / step;
+    uint line = map_int(source, 13, 0);
+    for (int i = lane; i < map_int(source, 8, 1); i += 32) {
+        int column = first.x + i;
+        int row = first.y + column / count.x;
+        int2 pixel = lower + step * (int2)(column % count.x, row % count.y);
+        int4 at = (int4)(from.x, pixel.x + tap.x, pixel.y + tap.y,
+                         from.w + row / count.y);
+        load_line(tiles, to + i * line, source, at);
+    }
+}
+
+/* Where a work-item's registers of D are. */
+int d_row(int lane, int reg, int part) {
+    return 16 * (lane / 32) + lane % 32 / 4 + 8 * (reg / 2 % 2);
+}
+
+int d_column(int lane, int reg, int part) {
+    return 8 * (reg / 4) + 2 * (lane % 4) + reg % 2;
+}
+
+/*
+ * The value of fp16 bits, by arithmetic that no device lacks and no flush of
+ * fp32 subnormals disturbs.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+float half_value(uint bits)
+{
+    uint magnitude = bits & 0x7fff;
+    float normal = as_float((magnitude << 13) + 0x38000000);
+    float subnormal = (float)(int)magnitude * 0x1p-24f;
+    float special = as_float((magnitude << 13) + 0x70000000);
+    float value = magnitude < 0x0400 ? subnormal
+                : magnitude < 0x7c00 ? normal : special;
+    return bits & 0x8000 ? -value : value;
+}
+
+static float tile_half(__local const uchar *tiles, uint address) {
+    return half_value(*(__local const ushort *)(tiles + address));
+}
+
+__attribute__((always_inline))
+static void product(__local const uchar *tiles, float *d, ulong a, ulong b, int lane) {
+    for (int k = 0; k < 16; ++k) {
+        float x[2];
+        for (int i = 0; i < 2; ++i)
+            x[i] = tile_half(tiles, matrix_half(a, 0, d_row(lane, 2 * i, 0), k));
+        for (int reg = 0; reg < 24; reg += 4) {
+            for (int i = 0; i < 2; ++i) {
+                float y = tile_half(tiles, matrix_half(b, 0, d_column(lane, reg + i, 0), k));
+                d[reg + i] += x[0] * y;
+                d[reg + i + 2] += x[1] * y;
+            }
+        }
+    }
+}
+
+/* One work-group's tile. */
+typedef struct {
+    int image, y0, x0;
+} block_t;
+
+int block_count(const sizes_t *s) {
+    return s->n * ((s->p + 8 - 1) / 8) * ((s->q + 16 - 1) / 16);
+}
+
+__attribute__((always_inline))
+void block_place(block_t *b, const sizes_t *s, int number) {
+    int across = (s->q + 16 - 1) / 16;
+    int down = (s->p + 8 - 1) / 8;
+    b->x0 = number % across * 16;
+    number /= across;
+    b->y0 = number % down * 8;
+    b->image = number / down;
+}
+
+static float round_x(float v) {
+    int bits = as_int(v) & 0x7fffffff;
+    /* Finite values are clipped at 65504. */
+    bits = select(min(bits, (int)(0x477fe000)), bits, bits >= 0x7f800000);
+    float a = as_float(bits);
+    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
+    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
+    float m = as_float(power + 0x06800000);
+    a = (a + m) - m;
+    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
+}
+
+static float load_x(__global const float *p, long i) {
+    return round_x(p[i]);
+}
+
+__kernel
+__attribute__((reqd_work_group_size(256, 1, 1)))
+void bwd_weight_stem_fold(
+    __global const float *x, long x_offset,
+    __global float *scratch, long scratch_offset,
+    int batch) {
+    x += x_offset;
+    scratch += scratch_offset;
+    const sizes_t sizes = {
+        .dy_image = 13300,
+        .dy_channel = 665,
+        .dy_row = 35,
+        .dy_column = 1,
+        .x_image = 1995,
+        .x_channel = 665,
+        .x_row = 35,
+        .x_column = 1,
+        .w_image = 27,
+        .w_channel = 9,
+        .w_row = 3,
+        .w_column = 1,
+        .n = batch,
+        .c = 3,
+        .h = 19,
+        .w = 35,
+        .k = 20,
+        .r = 3,
+        .s = 3,
+        .p = 19,
+        .q = 35,
+        .stride_h = 1,
+        .stride_w = 1,
+        .pad_top = 1,
+        .pad_left = 1,
+        .dilation_h = 1,
+        .dilation_w = 1,
+        .groups = 1,
+        .group_c = 3,
+        .group_k = 20,
+    };
+    const int across = sizes.q + (3 - 1) * 1;
+    const int down = sizes.p + (1 - 1) * 3;
+    const int number = (int)(get_group_id(0) * 256 + get_local_id(0));
+    if (number >= sizes.n * down * across)
+        return;
+    const int image = number / across / down;
+    const int h0 = number / across % down * 1 - sizes.pad_top;
+    const int w0 = number % across * 1 - sizes.pad_left;
+    ushort line[16] = { 0 };
+    for (int n = 0; n < 9; ++n) {
+        const int3 place = fold_place(n);
+        const int h = h0 + place.y, w = w0 + place.z;
+        if (h >= 0 && h < sizes.h && w >= 0 && w < sizes.w)
+            vstore_half(load_x(x, image * sizes.x_image + place.x * sizes.x_channel + h * sizes.x_row + w * sizes.x_column), n, (half *)line);
+    }
+    __global ushort *to = (__global ushort *)(scratch + 6272) + (long)number * 16;
+    for (int i = 0; i < 16; i += 8)
+        *(__global uint4 *)(to + i) = as_uint4(vload8(0, line + i));
+}
+
+__attribute__((always_inline))
+void load_tile(__local uchar *tiles, uint at, uint full, const source_t *dy_source, const source_t *x_source, const block_t *b, const sizes_t *s, int lane) {
+    const int4 from = (int4)(0, b->x0, b->y0, b->image);
+    load_tiled(tiles, at, dy_source, full, from, lane);
+    load_tiled(tiles, at + 8192, x_source, full, from, lane);
+}
+
+__attribute__((always_inline))
+void multiply(__local const uchar *tiles, uint at, uint base, float sum[1][24], int warpgroup, int lane) {
+    const ulong dy = matrix_of(at, 64, 0, 16 * 64);
+    const ulong x = matrix_of(at + 8192, 2 * 16, 2 * 16 * 1, 2 * 16 * 18);
+    for (int i = 0; i < 16 / 8 * (8 / 2); ++i) {
+        const int row = i / (16 / 8) * 2, column = i % (16 / 8) * 8;
+        for (int j = 0; j < 1; ++j) {
+            const int a = min(1 * warpgroup + j, 1 - 1);
+            const int position = (row + a * 3) * 18 + column;
+            product(tiles, sum[j], dy + (row * 16 + column) * (64 / 16), x + position * (2 * 16 / 16), lane);
+        }
+    }
+}
+
+__kernel
+__attribute__((reqd_work_group_size(160, 1, 1)))
+void bwd_weight_stem(
+    __global const half *dy, long dy_offset,
+    __global float *scratch, long scratch_offset,
+    int batch,
+    map_t dy_map,
+    map_t x_map) {
+    dy += dy_offset;
+    scratch += scratch_offset;
+    const sizes_t sizes = {
+        .dy_image = 13300,
+        .dy_channel = 665,
+        .dy_row = 35,
+        .dy_column = 1,
+        .x_image = 1995,
+        .x_channel = 665,
+        .x_row = 35,
+        .x_column = 1,
+        .w_image = 27,
+        .w_channel = 9,
+        .w_row = 3,
+        .w_column = 1,
+        .n = batch,
+        .c = 3,
+        .h = 19,
+        .w = 35,
+        .k = 20,
+        .r = 3,
+        .s = 3,
+        .p = 19,
+        .q = 35,
+        .stride_h = 1,
+        .stride_w = 1,
+        .pad_top = 1,
+        .pad_left = 1,
+        .dilation_h = 1,
+        .dilation_w = 1,
+        .groups = 1,
+        .group_c = 3,
+        .group_k = 20,
+    };
+    __global const half *folded = (__global const half *)(scratch + 6272);
+    __local uchar tiles[40960] __attribute__((aligned(16)));
+    const int item = (int)get_local_id(0);
+    const int warpgroup = item / 128;
+    const int lane = item % 128;
+    const int blocks = block_count(&sizes);
+    const uint base = 0;
+    const int copier = item - 128;
+    const source_t dy_source[1] = {{ dy_map, dy }};
+    const source_t x_source[1] = {{ x_map, folded }};
+    int stage = 0;
+    float sum[1][24];
+    #pragma unroll
+    for (int i = 0; i < 1; ++i)
+        #pragma unroll
+        for (int reg = 0; reg < 24; ++reg)
+            sum[i][reg] = 0.0f;
+    for (int number = (int)get_group_id(0); number < blocks; number += (int)get_num_groups(0)) {
+        block_t block;
+        block_place(&block, &sizes, number);
+        const uint at = base + 0 + stage * 13312;
+        if (copier >= 0) {
+            load_tile(tiles, at, 0, dy_source, x_source, &block, &sizes, copier);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (copier < 0) {
+            multiply(tiles, at, base, sum, warpgroup, lane);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        stage = (stage + 1) % 3;
+        if (copier >= 0)
+            continue;
+    }
+    if (item < 128) {
+        __global float *part = scratch + 128 + get_group_id(0) * 3072;
+        #pragma unroll
+        for (int j = 0; j < 1; ++j) {
+            const int row = 1 * warpgroup + j;
+            #pragma unroll
+            for (int reg = 0; reg < 24; reg += 2) {
+                const int k = d_row(lane, reg, 0);
+                const int column = 16 * 3 * row + d_column(lane, reg, 0);
+                if (row < 1 && k < sizes.k)
+                    *(__global float2 *)(part + k * 48 + column) = (float2)(sum[j][reg], sum[j][reg + 1]);
+            }
+        }
+    }
+}
+
+int part_index(int i) {
+    int k = i / (3 * 3 * 3);
+    int c = i / (3 * 3) % 3;
+    int r = i / 3 % 3;
+    int s = i % 3;
+    int tap = r / 3 * 3 + s / 1;
+    return k * 48 + tap * 16 + fold_channel(c, r % 3, s % 1);
+}
+
+static void store_dw(__global float *p, long i,
+    float value, float beta) {
+    value *= 0x1p-10f;
+    if (beta != 0.0f) {
+        value += beta * p[i];
+    }
+    p[i] = value;
+}
+
+__kernel
+__attribute__((reqd_work_group_size(256, 1, 1)))
+void bwd_weight_stem_sum(
+    __global float *scratch, long scratch_offset,
+    __global float *dw, long dw_offset,
+    float beta,
+    int batch) {
+    scratch += scratch_offset;
+    dw += dw_offset;
+    const sizes_t sizes = {
+        .dy_image = 13300,
+        .dy_channel = 665,
+        .dy_row = 35,
+        .dy_column = 1,
+        .x_image = 1995,
+        .x_channel = 665,
+        .x_row = 35,
+        .x_column = 1,
+        .w_image = 27,
+        .w_channel = 9,
+        .w_row = 3,
+        .w_column = 1,
+        .n = batch,
+        .c = 3,
+        .h = 19,
+        .w = 35,
+        .k = 20,
+        .r = 3,
+        .s = 3,
+        .p = 19,
+        .q = 35,
+        .stride_h = 1,
+        .stride_w = 1,
+        .pad_top = 1,
+        .pad_left = 1,
+        .dilation_h = 1,
+        .dilation_w = 1,
+        .groups = 1,
+        .group_c = 3,
+        .group_k = 20,
+    };
+    __local float sums[8][32];
+    const int item = (int)get_local_id(0);
+    const int slice = item / 32;
+    const int i = (int)get_group_id(0) * 32 + item % 32;
+    const int count = sizes.k * 3 * 3 * 3;
+    __global const float *part = scratch + 128 + part_index(min(i, count - 1));
+    float sum = 0.0f;
+    for (int j = slice; j < 2; j += 8)
+        sum += part[j * 3072];
+    sums[slice][item % 32] = sum;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (slice == 0 && i < count) {
+        for (int j = 1; j < 8; ++j)
+            sum += sums[j][item];
+        store_dw(dw, i, sum, beta);
+    }
+}
