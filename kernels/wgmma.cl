@@ -6,14 +6,6 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-static uint shared_address(__local const void *p)
-{
-    uint address;
-    asm("{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }"
-        : "=r"(address) : "l"((ulong)p));
-    return address;
-}
-
 /* The same for all of a warp, which the compiler cannot know. */
 static int uniform(int value)
 {
@@ -63,11 +55,6 @@ static void copy16(__local uchar *tiles, uint to, __global const half *from,
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                  :: "r"(to), "l"(from), "r"(exists ? 16 : 0) : "memory");
-}
-
-static void copies_commit(void)
-{
-    asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
 /* ---- By registers ----------------------------------------------------- */

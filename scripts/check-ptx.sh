@@ -79,14 +79,22 @@ expect_instruction() {
     grep -q "^[^/]*$2" "$1" || fail "no $2 in the PTX"
 }
 
-# assemble SM FILE MACHINE-INSTRUCTION
+# expect_no_stack: nor is an array of the last that was assembled in memory.
+expect_no_stack() {
+    if grep 'bytes stack frame' "$work/log" | grep -qv ' 0 bytes stack frame'; then
+        cat "$work/log" >&2
+        fail "registers are in memory"
+    fi
+}
+
+# assemble SM FILE MACHINE-INSTRUCTION: nothing spills.
 assemble() {
     "$ptxas" "-arch=sm_$1" -v -o "$work/kernel.cubin" "$2" \
         >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "ptxas refuses it"; }
     grep -q 'bytes spill stores' "$work/log" ||
         fail "ptxas says nothing about spills"
     if grep 'bytes stack frame' "$work/log" |
-        grep -qv ' 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill'; then
+        grep -qv ', 0 bytes spill stores, 0 bytes spill loads'; then
         cat "$work/log" >&2
         fail "registers spill"
     fi
@@ -104,6 +112,7 @@ check() {
     to_ptx "$2" "$work/kernel.ptx"
     expect_instruction "$work/kernel.ptx" mma.sync.aligned.m16n8k16
     assemble "$2" "$work/kernel.ptx" HMMA.16816.F32
+    expect_no_stack
     echo "ok   $name"
 }
 
@@ -120,6 +129,15 @@ check_registers() {
     emit "$1" 90 "$2" "$3"
     to_ptx 90 "$work/kernel.ptx"
     assemble 90 "$work/kernel.ptx" FFMA
+    echo "ok   $name"
+}
+
+# Their sums are an array in memory once a chain of terms ends.
+check_local() {
+    emit "$@"
+    to_ptx "$2" "$work/kernel.ptx"
+    expect_instruction "$work/kernel.ptx" cp.async.cg.shared.global
+    assemble "$2" "$work/kernel.ptx" LDGSTS
     echo "ok   $name"
 }
 
@@ -195,3 +213,16 @@ for layout in "" _nhwc; do
             n8c128h28w28k128r3s3u2p1g4${layout}_x16_w16_dy16_dx16 shape=baked
     done
 done
+
+check_wgmma bwd_fused n256c32h32w32k32r3s3p1 rows=192
+check_wgmma bwd_fused n256c64h16w16k64r3s3p1_nhwc at_once=1,reads=after
+
+for kernel in bwd_data_local bwd_weight_local; do
+    for sm in 80 90; do
+        check_local $kernel $sm n64c128h28w28k128r3s3p1_nhwc_fp32 \
+            shape=arguments
+        check_local $kernel $sm n8c256h56w56k64r1s1u2_nhwc_fp32 \
+            tile_m=128,tile_n=64,reg_m=8,reg_n=8,shape=baked
+    done
+done
+check_local bwd_data_local 90 n64c128h28w28k128r3s3p1_fp32 weights=prepared

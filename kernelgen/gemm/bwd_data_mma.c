@@ -98,7 +98,7 @@ static void emit_functions(clconv_emit *e, const clconv_task *t,
 
 static void emit(clconv_emit *e, const clconv_task *t)
 {
-    clconv_nest nest = clconv_data_nest(t->problem, ORDER);
+    clconv_nest nest = clconv_data_nest(t->problem);
     clconv_pass pass;
     passes(t, 1, &pass);
     emit_functions(e, t, &nest);

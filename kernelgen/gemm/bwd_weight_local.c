@@ -10,8 +10,9 @@
  *         store the sums: in dW, or if split > 1 as partial sums in scratch
  *     split > 1: bwd_weight_local_sum adds the parts, always in the same order
  *
- * Sizes are arguments unless shape=baked, the number of parts always: one serves
- * all shapes, and one those without a split.
+ * Sizes are arguments unless shape=baked, the number of parts always: one
+ * program serves all shapes, and one those without a split, each another where
+ * channels do not come in fours.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,7 +27,7 @@ enum { FILL = CLCONV_LOCAL_PARAMS, PARAMS };
 
 static const clconv_param params[] = {
     CLCONV_LOCAL_PARAM_ROWS,
-    [FILL] = {"fill", CLCONV_VALUES(12, 0, 4, 64),
+    [FILL] = {"fill", CLCONV_VALUES(12, 2, 0, 4, 64),
               "work-groups a compute unit that the sum over pixels is split "
               "into; 0: not split"},
 };
@@ -34,12 +35,6 @@ static const clconv_param params[] = {
 #define ENTRY "bwd_weight_local"
 #define ENTRY_SUM "bwd_weight_local_sum"
 #define OPERANDS (CLCONV_BIT(CLCONV_DY) | CLCONV_BIT(CLCONV_X))
-
-static clconv_weight_order order_of(const clconv_problem *p)
-{
-    return p->layout == CLCONV_NHWC ? CLCONV_WEIGHT_CHANNELS_FASTEST
-                                    : CLCONV_WEIGHT_TAPS_FASTEST;
-}
 
 /* Parts of the sum: whole waves of work-groups, if 3 or 4 or 6 of them fit a
  * unit at once. */
@@ -72,19 +67,27 @@ static bool covers(const clconv_problem *p, const clconv_device *d)
                                      CLCONV_LOCAL_LEAST_N);
 }
 
-/* There are as many products as it takes: see split_of(). */
+/* There are as many products as it takes: see split_of(). Large register tiles
+ * with asynchronous copies were measured with two work-groups a unit. */
 static void defaults(const clconv_problem *p, const clconv_device *d,
                      int *values)
 {
     int64_t parts = clconv_weight_nest_most_parts(p, d, 16);
-    clconv_local_defaults(d, p->group_k, clconv_weight_nest_columns(p),
-                          parts * p->groups, p->layout == CLCONV_NHWC, values);
-    values[FILL] = params[FILL].values[0];
+    clconv_local_defaults(p, d, p->group_k, clconv_weight_nest_columns(p),
+                          parts * p->groups, values);
+    bool wide = clconv_local_is_async(values) && clconv_local_sums(values) >= 64;
+    values[FILL] = wide ? 2 : params[FILL].values[0];
 }
 
 static size_t scratch(const clconv_task *t)
 {
     return clconv_weight_nest_scratch(t->problem, tile_of(t).split);
+}
+
+static bool legal(const clconv_task *t)
+{
+    clconv_nest nest = clconv_weight_nest(t->problem);
+    return clconv_local_legal(t, &nest);
 }
 
 /* Parts are written and read again. */
@@ -124,7 +127,9 @@ static void emit_functions(clconv_emit *e, const clconv_task *t,
     clconv_weight_tile tile = tile_of(t);
     clconv_shape shape = shape_of(&tile);
     clconv_shape_emit(e, &shape);
-    clconv_weight_nest_emit(e, order_of(t->problem));
+    clconv_weight_nest_emit(e);
+    if (!direct)
+        clconv_weight_nest_emit_parts(e);
     clconv_local_emit_functions(e, t, nest);
     clconv_output_emit_store(e, t->problem, CLCONV_DW, 1);
     if (direct)
@@ -137,12 +142,14 @@ static void emit_store(clconv_emit *e, const clconv_task *t,
     if (!direct) {
         clconv_emit_line(e, "scratch += block.part * (sizes.k * "
                             "sizes.w_image);");
-        clconv_local_emit_walk(e, t, nest, "vstore4(value, 0, scratch + i);",
+        clconv_local_emit_walk(e, t, nest, "part",
+                               "vstore4(value, 0, scratch + i);",
                                "scratch[i] = value;");
         return;
     }
     clconv_output_emit_tally(e, t->problem, CLCONV_DW);
-    clconv_local_emit_walk(e, t, nest, "store_dw4(dw, i, value, beta$tally);",
+    clconv_local_emit_walk(e, t, nest, "dw",
+                           "store_dw4(dw, i, value, beta$tally);",
                            "store_dw(dw, i, value, beta$tally);");
     clconv_output_emit_flush(e, t->problem, CLCONV_DW);
 }
@@ -161,19 +168,20 @@ static void emit(clconv_emit *e, const clconv_task *t)
     emit_store(e, t, &nest, direct);
     clconv_emit_close(e);
     if (!direct)
-        clconv_weight_nest_emit_sum(e, t, &pass[1], CLCONV_LOCAL_ATTRIBUTE);
+        clconv_weight_nest_emit_parts_sum(e, t, &pass[1],
+                                          CLCONV_LOCAL_ATTRIBUTE);
 }
 
 const clconv_kernel clconv_bwd_weight_local = {
     .name = ENTRY,
     .role = CLCONV_ROLE_BWD_WEIGHT,
-    .revision = 1,
+    .revision = 2,
     .summary = "dW in register tiles from local memory, any shape",
     .params = params,
     .param_count = PARAMS,
     .covers = covers,
     .defaults = defaults,
-    .legal = clconv_local_legal,
+    .legal = legal,
     .cost = cost,
     .wants_copies = wants_copies,
     .scratch = scratch,

@@ -29,7 +29,6 @@ static const clconv_param params[] = {
 #define OPERANDS (CLCONV_BIT(CLCONV_DY) | CLCONV_BIT(CLCONV_X))
 
 /* Channels, so that NHWC's vectors of X are whole. */
-#define ORDER CLCONV_WEIGHT_CHANNELS_FASTEST
 
 static clconv_weight_tile tile_of(const int *values)
 {
@@ -104,7 +103,7 @@ static void emit_runs(clconv_emit *e, bool nhwc)
 static void emit_functions(clconv_emit *e, const clconv_task *t,
                            const clconv_nest *nest)
 {
-    clconv_weight_nest_emit(e, ORDER);
+    clconv_weight_nest_emit(e);
     emit_runs(e, t->problem->layout == CLCONV_NHWC);
     clconv_gemm_emit_functions(e, t, nest);
     clconv_output_emit_store(e, t->problem, CLCONV_DW, 1);

@@ -13,7 +13,29 @@
 #include "output.h"
 #include "sizes.h"
 
-clconv_nest clconv_data_nest(const clconv_problem *p, clconv_data_order order)
+/* Channels of dY are terms. */
+static clconv_nest_quad dy_quad(const clconv_problem *p)
+{
+    bool nhwc = p->layout == CLCONV_NHWC;
+    return (clconv_nest_quad){
+        .whole = p->group_k % 4 == 0,
+        .along_k = true,
+        .step = nhwc ? NULL : "sizes->dy_channel",
+    };
+}
+
+/* Those of dX, which are rows, where they are neighbours. */
+static clconv_nest_quad w_quad(const clconv_problem *p)
+{
+    bool nhwc = p->layout == CLCONV_NHWC;
+    return (clconv_nest_quad){
+        .whole = (nhwc ? p->group_c : p->group_k) % 4 == 0,
+        .along_k = !nhwc,
+        .step = nhwc ? NULL : "sizes->w_image",
+    };
+}
+
+clconv_nest clconv_data_nest(const clconv_problem *p)
 {
     bool nhwc = p->layout == CLCONV_NHWC;
     return (clconv_nest){
@@ -21,14 +43,24 @@ clconv_nest clconv_data_nest(const clconv_problem *p, clconv_data_order order)
               .along_k = nhwc,
               .limit_y = "sizes->p",
               .limit_x = "sizes->q",
-              .x_step = nhwc ? 0 : 1},
+              .bordered = true,
+              .quad = dy_quad(p)},
         .b = {.tensor = CLCONV_W,
-              .along_k = !nhwc && order == CLCONV_DATA_TAPS_FASTEST,
+              .along_k = false,
               .limit_y = "1",
-              .limit_x = "1"},
+              .limit_x = "1",
+              .quad = w_quad(p)},
         .c = CLCONV_DX,
         .c_along_m = !nhwc,
     };
+}
+
+clconv_nest clconv_data_nest_prepared(const clconv_problem *p)
+{
+    clconv_nest nest = clconv_data_nest(p);
+    nest.b.prepared = true;
+    nest.b.quad = (clconv_nest_quad){.whole = p->group_c % 4 == 0};
+    return nest;
 }
 
 int64_t clconv_data_nest_pixels(const clconv_problem *p)
@@ -111,8 +143,9 @@ static void emit_block_type(clconv_emit *e)
 }
 
 /* r = r0 + i * r_step are all the taps whose dY row is whole. */
-static void emit_taps(clconv_emit *e)
+static void emit_taps(clconv_emit *e, clconv_data_order order)
 {
+    bool blocks = order == CLCONV_DATA_CHANNEL_BLOCKS;
     clconv_nest_open_function(e,
                               "void block_taps(block_t *b, const sizes_t *s)");
     clconv_emit_line(e, "int y = b->h0 + s->pad_top;");
@@ -131,7 +164,9 @@ static void emit_taps(clconv_emit *e)
                         "b->s_step;");
     clconv_emit_line(e, "b->taps = taps_r * b->taps_s;");
     clconv_emit_line(e, "b->begin = 0;");
-    clconv_emit_line(e, "b->end = b->taps * $tap_terms;");
+    clconv_emit_line(e, blocks ? "b->end = b->taps * ((s->group_k + $tile_k - "
+                                 "1) / $tile_k * $tile_k);"
+                               : "b->end = b->taps * $tap_terms;");
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
@@ -198,14 +233,15 @@ static void emit_dy_row(clconv_emit *e)
 /* channel, r, t of a term: the filter's position is (r, t). */
 static void emit_term(clconv_emit *e, clconv_data_order order)
 {
-    bool channels = order == CLCONV_DATA_CHANNELS_FASTEST;
+    bool blocks = order == CLCONV_DATA_CHANNEL_BLOCKS;
     clconv_nest_open_function(
         e, "int3 term_at(const block_t *b, const sizes_t *s, "
            "int k)");
-    clconv_emit_line(e, channels ? "int tap = k / $tap_terms;"
-                                 : "int tap = k % b->taps;");
-    clconv_emit_line(e, channels ? "int channel = k % $tap_terms;"
-                                 : "int channel = k / b->taps;");
+    clconv_emit_line(e, blocks ? "int tap = k / $tile_k % b->taps;"
+                               : "int tap = k / $tap_terms;");
+    clconv_emit_line(e, blocks ? "int channel = k / $tile_k / b->taps * "
+                                 "$tile_k + k % $tile_k;"
+                               : "int channel = k % $tap_terms;");
     clconv_emit_line(e, "int r = b->r0 + tap / b->taps_s * b->r_step;");
     clconv_emit_line(e, "int t = b->s0 + tap % b->taps_s * b->s_step;");
     clconv_emit_line(e, "return (int3)(channel, r, t);");
@@ -213,17 +249,22 @@ static void emit_term(clconv_emit *e, clconv_data_order order)
     clconv_emit_blank(e);
 }
 
-static void open_term(clconv_emit *e, const char *head)
+static void open_term(clconv_emit *e, clconv_data_order order, const char *head)
 {
     clconv_nest_open_function(e, head);
     clconv_emit_line(e, "if (k >= b->end)");
     clconv_emit_line(e, "    return spot(0, 0, 0, 0);");
     clconv_emit_line(e, "int3 term = term_at(b, s, k);");
+    if (order != CLCONV_DATA_CHANNEL_BLOCKS)
+        return;
+    clconv_emit_line(e, "if (term.x >= s->group_k)");
+    clconv_emit_line(e, "    return spot(0, 0, 0, 0);");
 }
 
-static void emit_dy_term(clconv_emit *e)
+static void emit_dy_term(clconv_emit *e, clconv_data_order order)
 {
-    open_term(e, "spot_t dy_term(const block_t *b, const sizes_t *s, int k)");
+    open_term(e, order,
+              "spot_t dy_term(const block_t *b, const sizes_t *s, int k)");
     clconv_emit_line(e, "int y = (b->h0 + s->pad_top - term.y * s->dilation_h) "
                         "/ s->stride_h;");
     clconv_emit_line(e, "int x = (b->w0 + s->pad_left - term.z * "
@@ -235,20 +276,32 @@ static void emit_dy_term(clconv_emit *e)
     clconv_emit_blank(e);
 }
 
-static void emit_w(clconv_emit *e)
+/* The strides of W. */
+static void set_w(clconv_emit *e, bool prepared)
 {
+    clconv_emit_set_text(e, "w_row",
+                         prepared ? "(long)s->s * s->group_c" : "s->w_row");
+    clconv_emit_set_text(e, "w_column",
+                         prepared ? "(long)s->group_c" : "s->w_column");
+    clconv_emit_set_text(e, "w_channel", prepared ? "1" : "s->w_channel");
+}
+
+static void emit_w(clconv_emit *e, clconv_data_order order, bool prepared)
+{
+    set_w(e, prepared);
     clconv_nest_open_function(
         e, "spot_t w_row(const block_t *b, const sizes_t *s, "
            "int row)");
     clconv_emit_line(e, "int c = b->c0 + row;");
     clconv_emit_line(e, "long at = b->group * s->group_k * s->w_image + "
-                        "c * s->w_channel;");
+                        "c * $w_channel;");
     clconv_emit_line(e, "return spot(c < s->group_c, at, 0, 0);");
     clconv_emit_close(e);
     clconv_emit_blank(e);
-    open_term(e, "spot_t w_term(const block_t *b, const sizes_t *s, int k)");
-    clconv_emit_line(e, "long at = term.x * s->w_image + term.y * s->w_row + "
-                        "term.z * s->w_column;");
+    open_term(e, order,
+              "spot_t w_term(const block_t *b, const sizes_t *s, int k)");
+    clconv_emit_line(e, "long at = term.x * s->w_image + term.y * $w_row + "
+                        "term.z * $w_column;");
     clconv_emit_line(e, "return spot(1, at, 0, 0);");
     clconv_emit_close(e);
     clconv_emit_blank(e);
@@ -285,20 +338,30 @@ void clconv_data_nest_emit_blocks(clconv_emit *e, clconv_data_order order,
     clconv_sizes_emit(e);
     clconv_emit_part(e, "taps");
     emit_block_type(e);
-    emit_taps(e);
+    emit_taps(e, order);
     emit_place(e);
     emit_pixel(e);
     emit_term(e, order);
     emit_dx(e);
 }
 
-void clconv_data_nest_emit(clconv_emit *e, clconv_data_order order)
+static void emit_nest(clconv_emit *e, clconv_data_order order, bool prepared)
 {
     clconv_data_nest_emit_blocks(e, order, "s->group_k");
     clconv_emit_part(e, "spot");
     emit_dy_row(e);
-    emit_dy_term(e);
-    emit_w(e);
+    emit_dy_term(e, order);
+    emit_w(e, order, prepared);
+}
+
+void clconv_data_nest_emit(clconv_emit *e, clconv_data_order order)
+{
+    emit_nest(e, order, false);
+}
+
+void clconv_data_nest_emit_prepared(clconv_emit *e, clconv_data_order order)
+{
+    emit_nest(e, order, true);
 }
 
 void clconv_data_nest_emit_count(clconv_emit *e)

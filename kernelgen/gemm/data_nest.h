@@ -17,14 +17,19 @@
 
 #include "nest.h"
 
-/* What changes faster along the sum. Channels are dY's neighbours in NHWC;
- * taps are W's in NCHW, and read the same few rows of dY again. */
+/* How the sum runs: for each tap all channels; or for each block of tile_k
+ * channels all taps, which read the same few rows of dY again. A last block is
+ * padded with zeros; needs the hole $tile_k. */
 typedef enum clconv_data_order {
     CLCONV_DATA_CHANNELS_FASTEST,
-    CLCONV_DATA_TAPS_FASTEST
+    CLCONV_DATA_CHANNEL_BLOCKS
 } clconv_data_order;
 
-clconv_nest clconv_data_nest(const clconv_problem *p, clconv_data_order order);
+/* With W as it lies in memory. */
+clconv_nest clconv_data_nest(const clconv_problem *p);
+
+/* With W prepared: fp32, channels last, whatever the layout. */
+clconv_nest clconv_data_nest_prepared(const clconv_problem *p);
 
 /* least_m, least_n: the smallest tile that the kernel offers. */
 bool clconv_data_nest_covers(const clconv_problem *p, int least_m, int least_n);
@@ -49,6 +54,7 @@ void clconv_data_nest_pass(const clconv_task *t, const char *entry,
 /* Types and functions, sizes_t among them. Needs the holes $tile_m and
  * $tile_n. */
 void clconv_data_nest_emit(clconv_emit *e, clconv_data_order order);
+void clconv_data_nest_emit_prepared(clconv_emit *e, clconv_data_order order);
 
 /* The same without the spots, for kernels that do not ask for elements one by
  * one. tap_terms: terms of a tap, of which those past group_k are zeros; an

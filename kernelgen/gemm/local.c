@@ -1,20 +1,28 @@
 /*
- * One step of a work-group, tile_k terms:
+ * One step of a work-group, tile_k terms, by way of registers (copy=registers):
  *
- *     put: registers -> tiles in local memory
- *     barrier
  *     fetch the next step's elements into registers
  *     sum += tile_a * tile_b
+ *     put: registers -> the other two tiles in local memory
  *     barrier
  *
- * so that global memory answers while the work-group multiplies. Local memory
- * holds the spots of CLCONV_LOCAL_TERMS terms, a ring: when one half has been
- * used, the items replace it by the terms after the other half, all at once,
- * for a few work-items with long divisions would keep the others waiting.
+ * so that global memory answers while the work-group multiplies. With
+ * copy=async nothing waits in registers; of each operand there are as many
+ * tiles as wanted, used in turn:
+ *
+ *     wait for the step's tiles, barrier
+ *     start copying the tiles of the step that is tiles - 1 ahead
+ *     sum += tile_a * tile_b
+ *
+ * Local memory holds the spots of CLCONV_LOCAL_TERMS terms, a ring: when one
+ * half has been used, the items replace it by the terms after the other half,
+ * all at once, for a few work-items with long divisions would keep the others
+ * waiting.
  *
  * A work-item's rows and columns come in groups of four, which are read from
  * the tiles as one vector; the groups of neighbouring work-items lie side by
- * side. The sums are vectors along the direction in which C is dense.
+ * side, those of 32 work-items in a block of 4 x 8. The sums are vectors along
+ * the direction in which C is dense.
  *
  * No chain of additions is longer than CHAIN terms: then sum joins out, an
  * array, and starts again from zero. The array is in memory, not registers,
@@ -24,189 +32,43 @@
  */
 #include "local.h"
 
-#include "cost.h"
-#include "integers.h"
-#include "local_stage.h"
-#include "operand.h"
-
 #define VEC CLCONV_LOCAL_VECTOR
 
-#define LEAST_ITEMS 64
-#define MOST_ITEMS 256
-#define MOST_LOCAL (32 * 1024)
-
-/* Of a compute unit, so that it is busy. */
-#define GROUPS_WANTED 2.0
-
 /* Terms summed on their own, a multiple of every tile_k. */
-#define CHAIN 128
+#define CHAIN (CLCONV_LOCAL_TERMS / 2)
 
-enum { STAGING_VECTOR, STAGING_SCALAR };
-enum { STAGE_FLOAT, STAGE_HALF };
-
-int clconv_local_items(const int *values)
-{
-    return values[CLCONV_LOCAL_TILE_M] / values[CLCONV_LOCAL_REG_M] *
-           (values[CLCONV_LOCAL_TILE_N] / values[CLCONV_LOCAL_REG_N]);
-}
-
-static clconv_local_stage stage_of(const int *values,
+static clconv_local_stage stage_of(const clconv_task *t,
                                    const clconv_nest_operand *o,
                                    const char *name, int rows)
 {
-    bool vector = values[CLCONV_LOCAL_STAGING] == STAGING_VECTOR;
+    const int *values = t->values;
+    bool quads = values[CLCONV_LOCAL_STAGING] == CLCONV_LOCAL_STAGING_VECTOR &&
+                 o->quad.whole;
+    bool half_type = !o->prepared && clconv_operand_is_half(t, o->tensor);
     return (clconv_local_stage){
         .operand = o,
         .name = name,
         .rows = rows,
         .tile_k = values[CLCONV_LOCAL_TILE_K],
         .items = clconv_local_items(values),
-        .width = vector ? VEC : 1,
-        .half_tile = values[CLCONV_LOCAL_STAGE] == STAGE_HALF,
+        .width = quads ? VEC : 1,
+        .aligned = o->prepared ||
+                   t->problem->alignment % (half_type ? 2 * VEC : 4 * VEC) == 0,
+        .half_tile = clconv_local_is_half(values),
+        .tiles = values[CLCONV_LOCAL_TILES],
+        .async = clconv_local_is_async(values),
     };
 }
 
-static clconv_local_stage stage_a(const int *values,
-                                  const clconv_nest_operand *o)
+static clconv_local_stage stage_a(const clconv_task *t, const clconv_nest *nest)
 {
-    return stage_of(values, o, "a", values[CLCONV_LOCAL_TILE_M]);
+    return stage_of(t, &nest->a, "a", t->values[CLCONV_LOCAL_TILE_M]);
 }
 
-static clconv_local_stage stage_b(const int *values,
-                                  const clconv_nest_operand *o)
+static clconv_local_stage stage_b(const clconv_task *t, const clconv_nest *nest)
 {
-    return stage_of(values, o, "b", values[CLCONV_LOCAL_TILE_N]);
+    return stage_of(t, &nest->b, "b", t->values[CLCONV_LOCAL_TILE_N]);
 }
-
-/* ---- What it takes ---------------------------------------------------- */
-
-/* Work-group and local memory. */
-static bool fits(const int *values, const clconv_device *d)
-{
-    size_t items = (size_t)clconv_local_items(values);
-    clconv_local_stage a = stage_a(values, NULL), b = stage_b(values, NULL);
-    size_t bytes = clconv_local_stage_bytes(&a) + clconv_local_stage_bytes(&b);
-    return items >= LEAST_ITEMS && items <= MOST_ITEMS &&
-           items <= d->max_work_group && bytes <= MOST_LOCAL &&
-           bytes <= d->local_memory;
-}
-
-bool clconv_local_legal(const clconv_task *t)
-{
-    const int *values = t->values;
-    bool half_tile = values[CLCONV_LOCAL_STAGE] == STAGE_HALF;
-    return fits(values, t->device) &&
-           (!half_tile || t->problem->math == CLCONV_MIXED);
-}
-
-/* Of the peak: what a register tile reaches by the loads that it saves, and
- * what fetching an element costs, in multiply-adds, as an H200 had it. A CPU
- * has no use for local memory: 3 to 8 % measured, counted as less, since it is
- * long to compile. */
-static double share(const int *values, const clconv_device *d)
-{
-    const double per_element = 10;
-    int sums = values[CLCONV_LOCAL_REG_M] * values[CLCONV_LOCAL_REG_N];
-    double reached = sums >= 64 ? 0.48 : sums >= 32 ? 0.47 : 0.37;
-    if (d->is_cpu)
-        return 0.015;
-    return 1 / (1 / reached + per_element / values[CLCONV_LOCAL_TILE_M] +
-                per_element / values[CLCONV_LOCAL_TILE_N]);
-}
-
-double clconv_local_cost(const clconv_task *t, double waste, double bytes)
-{
-    return clconv_cost_multiply(t->problem) * waste /
-               share(t->values, t->device) +
-           clconv_cost_move(t->device, bytes) +
-           clconv_cost_launch(t->device, bytes > 0 ? 2 : 1);
-}
-
-/* What defaults choose from: the last fits wherever one fits. A register tile
- * of 64 sums, beside what is fetched ahead, is for NVIDIA's 255 registers; other
- * GPUs have half of that or less. */
-static const struct {
-    int tile_m, tile_n, reg_m, reg_n;
-    bool many_registers;
-} shapes[] = {
-    {128, 64, 8, 8, true}, {64, 64, 8, 4, false}, {64, 32, 4, 4, false},
-    {32, 64, 4, 4, false}, {128, 8, 4, 4, false}, {64, 16, 4, 4, false},
-};
-
-#define SHAPES ((int)(sizeof shapes / sizeof *shapes))
-
-static void set_shape(int i, int *values)
-{
-    values[CLCONV_LOCAL_TILE_M] = shapes[i].tile_m;
-    values[CLCONV_LOCAL_TILE_N] = shapes[i].tile_n;
-    values[CLCONV_LOCAL_REG_M] = shapes[i].reg_m;
-    values[CLCONV_LOCAL_REG_N] = shapes[i].reg_n;
-}
-
-/* The defaults, but for the shape. */
-static void set_rest(bool vector, int *values)
-{
-    values[CLCONV_LOCAL_TILE_K] = 16;
-    values[CLCONV_LOCAL_STAGING] = vector ? STAGING_VECTOR : STAGING_SCALAR;
-    values[CLCONV_LOCAL_STAGE] = STAGE_FLOAT;
-    values[CLCONV_LOCAL_CAST] = CLCONV_CAST_SEPARATE;
-    values[CLCONV_LOCAL_SHAPE] = 0;
-}
-
-bool clconv_local_covers(const clconv_device *d)
-{
-    int values[CLCONV_LOCAL_PARAMS];
-    set_rest(true, values);
-    set_shape(SHAPES - 1, values);
-    return fits(values, d);
-}
-
-/* Of so many results of rows x columns: what is computed for nothing, what a
- * register tile reaches, and units left without work. */
-static double time_of(const int *values, const clconv_device *d, int64_t rows,
-                      int64_t columns, int64_t results)
-{
-    int tile_m = values[CLCONV_LOCAL_TILE_M];
-    int tile_n = values[CLCONV_LOCAL_TILE_N];
-    double groups = (double)results * (double)clconv_divide_up(rows, tile_m) *
-                    (double)clconv_divide_up(columns, tile_n);
-    double idle = GROUPS_WANTED * d->compute_units / groups;
-    return clconv_cost_waste(rows, tile_m) * clconv_cost_waste(columns, tile_n) /
-           share(values, d) * (idle > 1 ? idle : 1);
-}
-
-static int best_shape(const clconv_device *d, int64_t rows, int64_t columns,
-                      int64_t results, int *values)
-{
-    double least = 0;
-    int best = SHAPES - 1;
-    for (int i = 0; i < SHAPES; ++i) {
-        set_shape(i, values);
-        if (!fits(values, d) || (shapes[i].many_registers && d->nv_sm == 0))
-            continue;
-        double time = time_of(values, d, rows, columns, results);
-        if (least == 0 || time < least) {
-            least = time;
-            best = i;
-        }
-    }
-    return best;
-}
-
-void clconv_local_defaults(const clconv_device *d, int64_t rows, int64_t columns,
-                           int64_t results, bool vector, int *values)
-{
-    set_rest(vector, values);
-    set_shape(best_shape(d, rows, columns, results, values), values);
-}
-
-unsigned clconv_local_wants_copies(const clconv_task *t, unsigned operands)
-{
-    bool separate = t->values[CLCONV_LOCAL_CAST] == CLCONV_CAST_SEPARATE;
-    return separate ? clconv_operand_cast_bits(t->problem, operands) : 0;
-}
-
-/* ---- Text ------------------------------------------------------------- */
 
 /* The sums of a work-item: lines of vectors. */
 static void set_holes(clconv_emit *e, const clconv_task *t,
@@ -215,9 +77,10 @@ static void set_holes(clconv_emit *e, const clconv_task *t,
     const int *values = t->values;
     int reg_m = values[CLCONV_LOCAL_REG_M], reg_n = values[CLCONV_LOCAL_REG_N];
     int items_n = values[CLCONV_LOCAL_TILE_N] / reg_n;
-    bool half_tile = values[CLCONV_LOCAL_STAGE] == STAGE_HALF;
+    bool half_tile = clconv_local_is_half(values);
     clconv_emit_set(e, "items", clconv_local_items(values));
-    clconv_emit_set(e, "items_n", items_n);
+    clconv_emit_set(e, "lanes_n", items_n < 8 ? items_n : 8);
+    clconv_emit_set(e, "pairs", values[CLCONV_LOCAL_TILE_M] / reg_m / 2);
     clconv_emit_set(e, "lines", nest->c_along_m ? reg_n : reg_m);
     clconv_emit_set(e, "line_vectors", (nest->c_along_m ? reg_m : reg_n) / VEC);
     clconv_emit_set_text(e, "element", half_tile ? "ushort" : "float");
@@ -228,7 +91,7 @@ static void set_holes(clconv_emit *e, const clconv_task *t,
 static void emit_read(clconv_emit *e, const clconv_task *t)
 {
     const char *read = "*(__local const float4 *)p";
-    if (t->values[CLCONV_LOCAL_STAGE] == STAGE_HALF)
+    if (clconv_local_is_half(t->values))
         read = t->device->has_fp16 ? "convert_float4(*(__local const half4 *)p)"
                                    : "vload_half4(0, (__local const half *)p)";
     clconv_emit_set_text(e, "read", read);
@@ -238,11 +101,22 @@ static void emit_read(clconv_emit *e, const clconv_task *t)
     clconv_emit_blank(e);
 }
 
+/* What copies elements to local memory. */
+static void emit_copies(clconv_emit *e, const clconv_device *d)
+{
+    bool async = clconv_local_has_async(d);
+    if (async)
+        clconv_emit_part(e, "copy_group");
+    clconv_emit_part(e, async ? "async_copy" : "plain_copy");
+}
+
 void clconv_local_emit_functions(clconv_emit *e, const clconv_task *t,
                                  const clconv_nest *nest)
 {
-    clconv_local_stage a = stage_a(t->values, &nest->a);
-    clconv_local_stage b = stage_b(t->values, &nest->b);
+    clconv_local_stage a = stage_a(t, nest);
+    clconv_local_stage b = stage_b(t, nest);
+    if (a.async)
+        emit_copies(e, t->device);
     clconv_local_stage_emit(e, t, &a);
     clconv_local_stage_emit(e, t, &b);
     set_holes(e, t, nest);
@@ -264,13 +138,15 @@ static void close_two(clconv_emit *e)
 
 static void emit_start(clconv_emit *e, const clconv_task *t)
 {
-    clconv_emit_line(e, "int first_m = item / $items_n * 4;");
-    clconv_emit_line(e, "int first_n = item % $items_n * 4;");
+    clconv_emit_line(e, "int pair = item / (2 * $lanes_n);");
+    clconv_emit_line(e, "int first_m = (pair % $pairs * 2 + item % 2) * 4;");
+    clconv_emit_line(e, "int first_n = (pair / $pairs * $lanes_n + item / 2 % "
+                        "$lanes_n) * 4;");
     clconv_emit_line(e, "float4 sum[$lines][$line_vectors];");
-    clconv_emit_line(e, "float out[$lines * $line_vectors * 4];");
+    clconv_emit_line(e, "float4 out[$lines * $line_vectors];");
     open_sums(e, t);
     clconv_emit_line(e, "sum[i][v] = 0.0f;");
-    clconv_emit_line(e, "vstore4(sum[i][v], i * $line_vectors + v, out);");
+    clconv_emit_line(e, "out[i * $line_vectors + v] = 0.0f;");
     close_two(e);
 }
 
@@ -294,9 +170,20 @@ static void emit_operand(clconv_emit *e, const clconv_task *t,
     for (int i = 0; i < reg / VEC; ++i) {
         clconv_emit_set(e, "i", i);
         clconv_emit_set(e, "offset", i * apart(t, m));
-        clconv_emit_line(e, "float4 $tile$i = read_tile(tile_$tile + k * "
-                            "$pitch + first_$direction + $offset);");
+        clconv_emit_line(e, "float4 $tile$i = read_tile(at_$tile + k * "
+                            "$pitch + $offset);");
     }
+}
+
+/* at_a or at_b: the work-item's first row or column of the tile in turn. */
+static void emit_at(clconv_emit *e, const clconv_local_stage *s,
+                    const char *direction)
+{
+    clconv_emit_set_text(e, "tile", s->name);
+    clconv_emit_set_text(e, "direction", direction);
+    clconv_emit_set(e, "size", s->tile_k * clconv_local_stage_pitch(s));
+    clconv_emit_line(e, "__local const $element *at_$tile = tile_$tile + turn "
+                        "* $size + first_$direction;");
 }
 
 static void emit_multiply(clconv_emit *e, const clconv_task *t,
@@ -306,10 +193,12 @@ static void emit_multiply(clconv_emit *e, const clconv_task *t,
     int reg_n = t->values[CLCONV_LOCAL_REG_N];
     int lines = nest->c_along_m ? reg_n : reg_m;
     int vectors = (nest->c_along_m ? reg_m : reg_n) / VEC;
-    clconv_local_stage a = stage_a(t->values, &nest->a);
-    clconv_local_stage b = stage_b(t->values, &nest->b);
+    clconv_local_stage a = stage_a(t, nest);
+    clconv_local_stage b = stage_b(t, nest);
+    emit_at(e, &a, "m");
+    emit_at(e, &b, "n");
     if (!t->device->is_cpu)
-        clconv_emit_line(e, "#pragma unroll 8");
+        clconv_emit_line(e, "#pragma unroll");
     clconv_emit_open(e, "for (int k = 0; k < $tile_k; ++k)");
     emit_operand(e, t, &a, true);
     emit_operand(e, t, &b, false);
@@ -327,15 +216,12 @@ static void emit_multiply(clconv_emit *e, const clconv_task *t,
     clconv_emit_close(e);
 }
 
-/* sum joins out; once more after the last step. */
-static void emit_fold(clconv_emit *e, const clconv_task *t, bool again)
+/* sum joins out. */
+static void emit_fold(clconv_emit *e, const clconv_task *t)
 {
     open_sums(e, t);
-    clconv_emit_line(e, "float4 total = vload4(i * $line_vectors + v, out) + "
-                        "sum[i][v];");
-    clconv_emit_line(e, "vstore4(total, i * $line_vectors + v, out);");
-    if (again)
-        clconv_emit_line(e, "sum[i][v] = 0.0f;");
+    clconv_emit_line(e, "out[i * $line_vectors + v] += sum[i][v];");
+    clconv_emit_line(e, "sum[i][v] = 0.0f;");
     close_two(e);
 }
 
@@ -343,23 +229,20 @@ static void emit_fold(clconv_emit *e, const clconv_task *t, bool again)
 static void emit_find(clconv_emit *e, const clconv_task *t,
                       const clconv_nest *nest)
 {
-    clconv_local_stage a = stage_a(t->values, &nest->a);
-    clconv_local_stage b = stage_b(t->values, &nest->b);
+    clconv_local_stage a = stage_a(t, nest);
+    clconv_local_stage b = stage_b(t, nest);
     clconv_local_stage_emit_find(e, &a);
     clconv_local_stage_emit_find(e, &b);
 }
 
-/* The half of the ring before step. Nobody reads it: the last fetch, before a
- * barrier, was of step's half already. */
+/* Terms of the chain after k0's, where those of the chain before it were. */
 static void emit_find_ahead(clconv_emit *e, const clconv_task *t,
                             const clconv_nest *nest)
 {
     clconv_emit_set(e, "terms", CLCONV_LOCAL_TERMS);
-    clconv_emit_set(e, "half_terms", CLCONV_LOCAL_TERMS / 2);
-    clconv_emit_open(e, "if (k0 > block.begin && step % $half_terms == 0 && "
-                        "item < $half_terms)");
-    clconv_emit_line(e, "int place = (step + $half_terms) % $terms + item;");
-    clconv_emit_line(e, "int k = k0 + $half_terms + item;");
+    clconv_emit_open(e, "for (int i = item; i < $chain; i += $items)");
+    clconv_emit_line(e, "int k = k0 + $chain + i;");
+    clconv_emit_line(e, "int at = (k - block.begin) % $terms;");
     emit_find(e, t, nest);
     clconv_emit_close(e);
 }
@@ -367,67 +250,123 @@ static void emit_find_ahead(clconv_emit *e, const clconv_task *t,
 static void emit_fetch(clconv_emit *e, const clconv_task *t,
                        const clconv_nest *nest)
 {
-    clconv_local_stage a = stage_a(t->values, &nest->a);
-    clconv_local_stage b = stage_b(t->values, &nest->b);
+    clconv_local_stage a = stage_a(t, nest);
+    clconv_local_stage b = stage_b(t, nest);
     clconv_local_stage_emit_fetch(e, t, &a);
     clconv_local_stage_emit_fetch(e, t, &b);
+}
+
+static void emit_put(clconv_emit *e, const clconv_task *t,
+                     const clconv_nest *nest)
+{
+    clconv_local_stage a = stage_a(t, nest), b = stage_b(t, nest);
+    clconv_local_stage_emit_put(e, t, &a);
+    clconv_local_stage_emit_put(e, t, &b);
+}
+
+static void emit_copy(clconv_emit *e, const clconv_task *t,
+                      const clconv_nest *nest)
+{
+    clconv_local_stage a = stage_a(t, nest), b = stage_b(t, nest);
+    clconv_local_stage_emit_copy(e, t, &a);
+    clconv_local_stage_emit_copy(e, t, &b);
+}
+
+/* Waits for the step's tiles, and has those copied that are tiles - 1 steps
+ * ahead, to the place of the step before; the next in turn is the step's. */
+static void emit_async_step(clconv_emit *e, const clconv_task *t,
+                            const clconv_nest *nest)
+{
+    int ahead = t->values[CLCONV_LOCAL_TILES] - 1;
+    clconv_emit_set(e, "but", ahead - 1);
+    clconv_emit_line(e, "copies_wait$but();");
+    clconv_emit_line(e, "barrier(CLK_LOCAL_MEM_FENCE);");
+    clconv_emit_set(e, "ahead", ahead * t->values[CLCONV_LOCAL_TILE_K]);
+    clconv_emit_open(e, "if (k + $ahead < block.end)");
+    emit_copy(e, t, nest);
+    clconv_emit_close(e);
+    clconv_emit_line(e, "copies_commit();");
+    clconv_emit_line(e, "place = (place + $tile_k) & ($terms - 1);");
+    clconv_emit_line(e, "turn = turn + 1 == $tiles ? 0 : turn + 1;");
+    set_holes(e, t, nest);
+    emit_multiply(e, t, nest);
+}
+
+static void emit_async_prologue(clconv_emit *e, const clconv_task *t,
+                                const clconv_nest *nest)
+{
+    clconv_emit_set(e, "ahead", t->values[CLCONV_LOCAL_TILES] - 1);
+    clconv_emit_open(e, "for (; turn < $ahead; ++turn)");
+    clconv_emit_open(e, "if (block.begin + place < block.end)");
+    emit_copy(e, t, nest);
+    clconv_emit_close(e);
+    clconv_emit_line(e, "copies_commit();");
+    clconv_emit_line(e, "place += $tile_k;");
+    clconv_emit_close(e);
 }
 
 static void emit_step(clconv_emit *e, const clconv_task *t,
                       const clconv_nest *nest)
 {
-    clconv_local_stage a = stage_a(t->values, &nest->a);
-    clconv_local_stage b = stage_b(t->values, &nest->b);
-    clconv_local_stage_emit_put(e, t, &a);
-    clconv_local_stage_emit_put(e, t, &b);
-    clconv_emit_line(e, "barrier(CLK_LOCAL_MEM_FENCE);");
-    emit_find_ahead(e, t, nest);
-    clconv_emit_line(e, "step = (step + $tile_k) % $terms;");
-    clconv_emit_open(e, "if (k0 + $tile_k < block.end)");
+    clconv_emit_line(e, "int more = k + $tile_k < block.end;");
+    clconv_emit_line(e, "place = (place + $tile_k) & ($terms - 1);");
+    clconv_emit_open(e, "if (more)");
     emit_fetch(e, t, nest);
     clconv_emit_close(e);
     set_holes(e, t, nest);
     emit_multiply(e, t, nest);
-    clconv_emit_line(e, "barrier(CLK_LOCAL_MEM_FENCE);");
-    clconv_emit_open(e, "if ((chained += $tile_k) == $chain)");
-    clconv_emit_line(e, "chained = 0;");
-    emit_fold(e, t, true);
+    clconv_emit_line(e, "turn ^= 1;");
+    clconv_emit_open(e, "if (more)");
+    emit_put(e, t, nest);
     clconv_emit_close(e);
+    clconv_emit_line(e, "barrier(CLK_LOCAL_MEM_FENCE);");
 }
 
 /* Rows, the first terms and the elements of the first step. */
 static void emit_prologue(clconv_emit *e, const clconv_task *t,
                           const clconv_nest *nest)
 {
-    clconv_local_stage a = stage_a(t->values, &nest->a);
-    clconv_local_stage b = stage_b(t->values, &nest->b);
+    clconv_local_stage a = stage_a(t, nest);
+    clconv_local_stage b = stage_b(t, nest);
     clconv_emit_line(e, "int item = (int)get_local_id(0);");
     clconv_local_stage_emit_start(e, t, &a);
     clconv_local_stage_emit_start(e, t, &b);
-    clconv_emit_open(e, "for (int place = item; place < $terms; "
-                        "place += $items)");
-    clconv_emit_line(e, "int k = block.begin + place;");
+    clconv_emit_open(e, "for (int at = item; at < $chain; at += $items)");
+    clconv_emit_line(e, "int k = block.begin + at;");
     emit_find(e, t, nest);
     clconv_emit_close(e);
     clconv_emit_line(e, "barrier(CLK_LOCAL_MEM_FENCE);");
     clconv_local_stage_emit_rows(e, t, &a);
     clconv_local_stage_emit_rows(e, t, &b);
-    clconv_emit_line(e, "int step = 0; /* the place of its terms */");
+    clconv_emit_line(e, "int place = 0; /* of the step's terms */");
+    clconv_emit_line(e, "int turn = 0; /* of the tiles */");
+    if (clconv_local_is_async(t->values)) {
+        emit_async_prologue(e, t, nest);
+        return;
+    }
     emit_fetch(e, t, nest);
-    clconv_emit_line(e, "int chained = 0;");
+    emit_put(e, t, nest);
+    clconv_emit_line(e, "barrier(CLK_LOCAL_MEM_FENCE);");
 }
 
 void clconv_local_emit_product(clconv_emit *e, const clconv_task *t,
                                const clconv_nest *nest)
 {
-    emit_prologue(e, t, nest);
     set_holes(e, t, nest);
+    emit_prologue(e, t, nest);
     emit_start(e, t);
     clconv_emit_open(e, "for (int k0 = block.begin; k0 < block.end; "
-                        "k0 += $tile_k)");
-    emit_step(e, t, nest);
+                        "k0 += $chain)");
+    emit_find_ahead(e, t, nest);
+    clconv_emit_line(e, "int last = min(k0 + $chain, block.end);");
+    clconv_emit_open(e, "for (int k = k0; k < last; k += $tile_k)");
+    if (clconv_local_is_async(t->values))
+        emit_async_step(e, t, nest);
+    else
+        emit_step(e, t, nest);
     clconv_emit_close(e);
-    emit_fold(e, t, false);
+    emit_fold(e, t);
+    clconv_emit_close(e);
 }
 
 /* ---- Stores ----------------------------------------------------------- */
@@ -447,11 +386,11 @@ static void emit_places(clconv_emit *e, const clconv_task *t, bool m)
 }
 
 void clconv_local_emit_walk(clconv_emit *e, const clconv_task *t,
-                            const clconv_nest *nest, const char *store4,
-                            const char *store)
+                            const clconv_nest *nest, const char *output,
+                            const char *store4, const char *store)
 {
     set_holes(e, t, nest);
-    clconv_emit_set_text(e, "output", clconv_tensor_name(nest->c));
+    clconv_emit_set_text(e, "output", output);
     emit_places(e, t, true);
     emit_places(e, t, false);
     clconv_emit_set_text(e, "line_at", nest->c_along_m ? "at_n" : "at_m");
@@ -464,13 +403,13 @@ void clconv_local_emit_walk(clconv_emit *e, const clconv_task *t,
                         "$line_vectors * 4;");
     clconv_emit_open(e, "if (line >= 0 && place[0] >= 0 && place[3] == "
                         "place[0] + 3)");
-    clconv_emit_line(e, "float4 value = vload4(sums, out);");
+    clconv_emit_line(e, "float4 value = out[sums];");
     clconv_emit_line(e, "long i = line + place[0];");
     clconv_emit_line(e, store4);
     clconv_emit_else(e);
     clconv_emit_open(e, "for (int j = 0; j < 4; ++j)");
     clconv_emit_open(e, "if (line >= 0 && place[j] >= 0)");
-    clconv_emit_line(e, "float value = out[4 * sums + j];");
+    clconv_emit_line(e, "float value = ((const float *)out)[4 * sums + j];");
     clconv_emit_line(e, "long i = line + place[j];");
     clconv_emit_line(e, store);
     close_two(e);

@@ -8,7 +8,7 @@
  *     clconv_entry_open(e, t, &pass, CLCONV_LOCAL_ATTRIBUTE);
  *     clconv_data_nest_emit_place(e);
  *     clconv_local_emit_product(e, t, &nest);  // block.begin to block.end
- *     clconv_local_emit_walk(e, t, &nest, "store_dx4(...);",
+ *     clconv_local_emit_walk(e, t, &nest, "dx", "store_dx4(...);",
  *                            "store_dx(...);");
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -30,9 +30,16 @@ enum {
     CLCONV_LOCAL_STAGING,
     CLCONV_LOCAL_STAGE,
     CLCONV_LOCAL_CAST,
+    CLCONV_LOCAL_COPY,
+    CLCONV_LOCAL_TILES,
     CLCONV_LOCAL_SHAPE,
     CLCONV_LOCAL_PARAMS
 };
+
+/* Their values, of those that are names. */
+enum { CLCONV_LOCAL_STAGING_VECTOR, CLCONV_LOCAL_STAGING_SCALAR };
+enum { CLCONV_LOCAL_STAGE_FLOAT, CLCONV_LOCAL_STAGE_HALF };
+enum { CLCONV_LOCAL_COPY_REGISTERS, CLCONV_LOCAL_COPY_ASYNC };
 
 #define CLCONV_LOCAL_PARAM_ROWS                                                \
     [CLCONV_LOCAL_TILE_M] = {"tile_m", CLCONV_VALUES(64, 128, 32),             \
@@ -51,19 +58,27 @@ enum {
                             "what local memory holds"},                        \
     [CLCONV_LOCAL_CAST] = {"cast", CLCONV_CAST_NAMES,                          \
                            "where fp32 operands are rounded"},                 \
+    [CLCONV_LOCAL_COPY] = {"copy", CLCONV_NAMES("registers", "async"),         \
+                           "how elements reach local memory"},                 \
+    [CLCONV_LOCAL_TILES] = {"tiles", CLCONV_VALUES(2, 3),                      \
+                            "of each operand in local memory"},                \
     [CLCONV_LOCAL_SHAPE] = CLCONV_SHAPE_PARAM
 
-/* The smallest tile. */
+/* The smallest tile, and the most terms staged at a time. */
 #define CLCONV_LOCAL_LEAST_M 32
 #define CLCONV_LOCAL_LEAST_N 8
+#define CLCONV_LOCAL_MOST_K 16
+
+/* ---- Values: local_plan.c ----------------------------------------------- */
 
 bool clconv_local_covers(const clconv_device *d);
 
-/* Values for so many results of rows x columns; vector or scalar staging. */
-void clconv_local_defaults(const clconv_device *d, int64_t rows, int64_t columns,
-                           int64_t results, bool vector, int *values);
+/* Values for so many results of rows x columns. */
+void clconv_local_defaults(const clconv_problem *p, const clconv_device *d,
+                           int64_t rows, int64_t columns, int64_t results,
+                           int *values);
 
-bool clconv_local_legal(const clconv_task *t);
+bool clconv_local_legal(const clconv_task *t, const clconv_nest *nest);
 
 /* clconv_kernel.cost of a kernel that computes waste times what a perfect one
  * would, and moves so many bytes besides its tensors, in a pass of their own. */
@@ -72,8 +87,18 @@ double clconv_local_cost(const clconv_task *t, double waste, double bytes);
 /* Those of operands that a separate cast writes. */
 unsigned clconv_local_wants_copies(const clconv_task *t, unsigned operands);
 
-/* Work-items of a group. */
+/* Work-items of a group, and the sums of each. */
 int clconv_local_items(const int *values);
+int clconv_local_sums(const int *values);
+
+bool clconv_local_is_half(const int *values);  /* stage=half */
+bool clconv_local_is_async(const int *values); /* copy=async */
+
+/* Does the device copy to local memory while work-items go on? Elsewhere
+ * copy=async copies at once. */
+bool clconv_local_has_async(const clconv_device *d);
+
+/* ---- Text: local.c ------------------------------------------------------ */
 
 /* For clconv_entry_open(), after clconv_local_emit_functions(). */
 #define CLCONV_LOCAL_ATTRIBUTE                                                 \
@@ -87,10 +112,11 @@ void clconv_local_emit_functions(clconv_emit *e, const clconv_task *t,
 void clconv_local_emit_product(clconv_emit *e, const clconv_task *t,
                                const clconv_nest *nest);
 
-/* Stores all sums that are in C by two statements over long i, an index, and
- * value: four that follow each other in memory as float4, and one as float. */
+/* Stores all sums that are in C, at <output>_row + <output>_column, by two
+ * statements over long i, an index, and value: four that follow each other in
+ * memory as float4, and one as float. */
 void clconv_local_emit_walk(clconv_emit *e, const clconv_task *t,
-                            const clconv_nest *nest, const char *store4,
-                            const char *store);
+                            const clconv_nest *nest, const char *output,
+                            const char *store4, const char *store);
 
 #endif

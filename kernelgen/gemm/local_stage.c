@@ -2,14 +2,14 @@
  * Indices are dear: a division by a size that is an argument takes as long as
  * twenty multiply-adds. So the spots of the tile's rows are worked out once a
  * work-group, those of many terms at a time, both into local memory, and an
- * element costs an addition and four comparisons.
+ * element costs an addition and two comparisons.
  *
- * Work-items take elements, or vectors, in the order that they have in
- * memory. A work-item meets the same rows at every step where neighbours
- * follow the rows (kept in registers: $kept of them), or the same terms where
- * they follow k. A vector is fetched whole if its first and last spot join
- * (same row of the tensor, side by side) and both ends are inside; at borders
- * its elements are picked one by one.
+ * Where channels come in fours, they are fetched as quads (nest.h): one spot
+ * of a row, one of a term, and one check serve four elements.
+ *
+ * Work-items take elements, or quads, in the order that they have in memory. A
+ * work-item meets the same rows at every step where neighbours follow the rows
+ * (kept in registers: $kept of them), or the same term where they follow k.
  *
  * Elements wait in registers as they are stored, and are widened or rounded
  * on the way to the tile: whatever is done to them waits for them to arrive.
@@ -37,33 +37,55 @@ size_t clconv_local_stage_bytes(const clconv_local_stage *s)
 {
     size_t element = s->half_tile ? 2 : 4;
     size_t tile = (size_t)(s->tile_k * clconv_local_stage_pitch(s)) * element;
-    return tile + (size_t)(s->rows + CLCONV_LOCAL_TERMS) * SPOT_BYTES;
+    return (size_t)s->tiles * tile +
+           (size_t)(s->rows + CLCONV_LOCAL_TERMS) * SPOT_BYTES;
 }
 
-/* Vectors of the tile, and of them a work-item's. */
-static int vectors(const clconv_local_stage *s)
+static bool is_half(const clconv_task *t, const clconv_nest_operand *o)
+{
+    return !o->prepared && clconv_operand_is_half(t, o->tensor);
+}
+
+static bool is_fused(const clconv_task *t, const clconv_nest_operand *o)
+{
+    return !o->prepared && clconv_operand_is_fused(t, o->tensor);
+}
+
+/* Rows and terms of what is fetched at once. */
+static int width_rows(const clconv_local_stage *s)
+{
+    return s->operand->quad.along_k ? 1 : s->width;
+}
+
+static int width_k(const clconv_local_stage *s)
+{
+    return s->operand->quad.along_k ? s->width : 1;
+}
+
+/* Quads of the tile, and of them a work-item's; or elements. */
+static int quads(const clconv_local_stage *s)
 {
     return s->rows * s->tile_k / s->width;
 }
 
-static int own_vectors(const clconv_local_stage *s)
+static int own_quads(const clconv_local_stage *s)
 {
-    return (int)clconv_divide_up(vectors(s), s->items);
+    return (int)clconv_divide_up(quads(s), s->items);
 }
 
-/* Different rows, or first rows of vectors, that a work-item meets where
+/* Different rows, or first rows of quads, that a work-item meets where
  * neighbours follow the rows. */
 static int kept_rows(const clconv_local_stage *s)
 {
-    int across = s->rows / s->width;
+    int across = s->rows / width_rows(s);
     return across > s->items ? across / s->items : 1;
 }
 
-/* $raw, $rawn: an element and a vector as they wait in registers. */
+/* $raw, $rawn: an element and a quad as they wait in registers. */
 static void set_types(clconv_emit *e, const clconv_task *t,
                       const clconv_local_stage *s)
 {
-    bool half_type = clconv_operand_is_half(t, s->operand->tensor);
+    bool half_type = is_half(t, s->operand);
     const char *raw = half_type ? "ushort" : "float";
     char vector[20];
     clconv_operand_set_width(e, s->width);
@@ -76,22 +98,27 @@ static void set_holes(clconv_emit *e, const clconv_task *t,
                       const clconv_local_stage *s)
 {
     const clconv_nest_operand *o = s->operand;
+    int along_k = s->tile_k / width_k(s), along_rows = s->rows / width_rows(s);
     set_types(e, t, s);
     clconv_emit_set_text(e, "tile", s->name);
     clconv_emit_set_text(e, "operand", clconv_tensor_name(o->tensor));
     clconv_emit_set_text(e, "limit_y", o->limit_y);
     clconv_emit_set_text(e, "limit_x", o->limit_x);
+    clconv_emit_set_text(e, "step", o->quad.step ? o->quad.step : "1");
     clconv_emit_set_text(e, "element", s->half_tile ? "ushort" : "float");
     clconv_emit_set(e, "pitch", clconv_local_stage_pitch(s));
+    clconv_emit_set(e, "tile_size", s->tile_k * clconv_local_stage_pitch(s));
     clconv_emit_set(e, "rows", s->rows);
     clconv_emit_set(e, "items", s->items);
     clconv_emit_set(e, "width", s->width);
+    clconv_emit_set(e, "width_rows", width_rows(s));
+    clconv_emit_set(e, "width_k", width_k(s));
     clconv_emit_set(e, "terms", CLCONV_LOCAL_TERMS);
-    clconv_emit_set(e, "vectors", vectors(s));
-    clconv_emit_set(e, "own", own_vectors(s));
+    clconv_emit_set(e, "tiles", s->tiles);
+    clconv_emit_set(e, "quads", quads(s));
+    clconv_emit_set(e, "own", own_quads(s));
     clconv_emit_set(e, "kept", kept_rows(s));
-    clconv_emit_set(e, "reach", o->x_step * (s->width - 1));
-    clconv_emit_set(e, "across", (o->along_k ? s->tile_k : s->rows) / s->width);
+    clconv_emit_set(e, "across", o->along_k ? along_k : along_rows);
 }
 
 void clconv_local_open_fixed(clconv_emit *e, const clconv_device *d,
@@ -104,114 +131,158 @@ void clconv_local_open_fixed(clconv_emit *e, const clconv_device *d,
 
 /* ---- Functions -------------------------------------------------------- */
 
-static void emit_pick(clconv_emit *e)
+/* inside_<tile>: does the element exist? from_<tile>: where it is. */
+static void emit_places(clconv_emit *e, const clconv_local_stage *s)
 {
-    clconv_nest_open_function(e, "static $raw pick_$tile(__global const $raw "
+    clconv_nest_open_function(e, "static int inside_$tile(spot_t r, spot_t t, "
+                                 "const sizes_t *sizes)");
+    clconv_emit_line(e, s->operand->bordered
+                            ? "return spot_inside(r, t, $limit_y, $limit_x);"
+                            : "return r.z + t.z >= 0;");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+    clconv_nest_open_function(e, "static __global const $raw *from_$tile("
+                                 "__global const $raw *p, spot_t r, spot_t t)");
+    clconv_emit_line(e,
+                     "return (__global const $raw *)((__global const char *)p "
+                     "+ spot_index(r, t));");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* What p points to as $rawn. */
+static const char *value_at_p(const clconv_local_stage *s)
+{
+    if (s->width == 1)
+        return "*p";
+    return s->aligned ? "*(__global const $rawn *)p" : "vload$width(0, p)";
+}
+
+static void emit_pick(clconv_emit *e, const clconv_local_stage *s)
+{
+    char line[96];
+    clconv_nest_open_function(e, "static $rawn pick_$tile(__global const $raw "
                                  "*p, spot_t r, spot_t t, const sizes_t "
                                  "*sizes)");
-    clconv_emit_line(e, "return spot_inside(r, t, $limit_y, $limit_x) ? "
-                        "p[spot_index(r, t)] : ($raw)0;");
+    clconv_emit_line(e, "if (!inside_$tile(r, t, sizes))");
+    clconv_emit_line(e, "    return ($rawn)0;");
+    clconv_emit_line(e, "p = from_$tile(p, r, t);");
+    if (s->width > 1 && s->operand->quad.step) {
+        clconv_emit_line(e, "$rawn value;");
+        for (int j = 0; j < s->width; ++j) {
+            clconv_emit_set(e, "j", j);
+            clconv_emit_line(e, "value.s$j = *p;");
+            if (j + 1 < s->width)
+                clconv_emit_line(e, "p += $step;");
+        }
+        clconv_emit_line(e, "return value;");
+    } else {
+        snprintf(line, sizeof line, "return %s;", value_at_p(s));
+        clconv_emit_line(e, line);
+    }
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
 
-/* Is a vector that starts at r + t whole? Its ends being joined already. */
-static void emit_whole(clconv_emit *e, const clconv_local_stage *s)
-{
-    clconv_nest_open_function(e, "static int whole_$tile(spot_t r, spot_t t, "
-                                 "const sizes_t *sizes)");
-    clconv_emit_line(e, s->operand->x_step
-                            ? "return spot_inside(r, t, $limit_y, "
-                              "$limit_x - $reach);"
-                            : "return spot_inside(r, t, $limit_y, $limit_x);");
-    clconv_emit_close(e);
-    clconv_emit_blank(e);
-}
-
-/* For each of a work-item's vectors; index is its number in the tile. */
-static void open_vectors(clconv_emit *e, const clconv_task *t,
-                         const clconv_local_stage *s)
+/* For each of a work-item's quads; index is its number in the tile. */
+static void open_quads(clconv_emit *e, const clconv_task *t,
+                       const clconv_local_stage *s)
 {
     clconv_local_open_fixed(e, t->device, "for (int i = 0; i < $own; ++i)");
     clconv_emit_line(e, "int index = item + i * $items;");
-    if (vectors(s) % s->items)
-        clconv_emit_open(e, "if (index < $vectors)");
+    if (quads(s) % s->items)
+        clconv_emit_open(e, "if (index < $quads)");
 }
 
-static void close_vectors(clconv_emit *e, const clconv_local_stage *s)
+static void close_quads(clconv_emit *e, const clconv_local_stage *s)
 {
-    if (vectors(s) % s->items)
+    if (quads(s) % s->items)
         clconv_emit_close(e);
     clconv_emit_close(e);
 }
 
-static void emit_pick_each(clconv_emit *e, const clconv_local_stage *s)
+/* The same, with the quad's spots r and t. */
+static void open_spots(clconv_emit *e, const clconv_task *t,
+                       const clconv_local_stage *s)
 {
-    for (int j = 0; j < s->width; ++j) {
-        clconv_emit_set(e, "j", j);
-        clconv_emit_line(e, s->operand->along_k
-                                ? "next[i].s$j = pick_$tile(p, r, term[k + "
-                                  "$j], sizes);"
-                                : "next[i].s$j = pick_$tile(p, row[first + "
-                                  "$j], t, sizes);");
-    }
-}
-
-static void emit_fetch_vector(clconv_emit *e, const clconv_local_stage *s)
-{
-    clconv_emit_open(e, s->operand->along_k
-                            ? "if (joined && whole_$tile(r, t, sizes))"
-                            : "if (joined[i % $kept] && whole_$tile(r, t, "
-                              "sizes))");
-    clconv_emit_line(e, "next[i] = vload$width(0, p + spot_index(r, t));");
-    clconv_emit_else(e);
-    emit_pick_each(e, s);
-    clconv_emit_close(e);
-}
-
-static void emit_fetch_body(clconv_emit *e, const clconv_task *t,
-                            const clconv_local_stage *s)
-{
-    bool vector = s->width > 1;
+    if (s->operand->along_k)
+        clconv_emit_line(e, "spot_t t = term[item % $across * $width_k];");
+    open_quads(e, t, s);
     if (s->operand->along_k) {
-        clconv_emit_line(e, "int k = item % $across * $width;");
-        clconv_emit_line(e, "spot_t t = term[k];");
-        if (vector)
-            clconv_emit_line(e, "int joined = spots_join(t, term[k + $width - "
-                                "1], $width, $reach);");
-    }
-    open_vectors(e, t, s);
-    if (s->operand->along_k) {
-        clconv_emit_line(e, "spot_t r = row[index / $across];");
+        clconv_emit_line(e, "spot_t r = row[index / $across * $width_rows];");
     } else {
-        if (vector)
-            clconv_emit_line(e, "int first = index % $across * $width;");
         clconv_emit_line(e, "spot_t r = own[i % $kept];");
-        clconv_emit_line(e, "spot_t t = term[index / $across];");
+        clconv_emit_line(e, "spot_t t = term[index / $across * $width_k];");
     }
-    if (vector)
-        emit_fetch_vector(e, s);
-    else
-        clconv_emit_line(e, "next[i] = pick_$tile(p, r, t, sizes);");
-    close_vectors(e, s);
+}
+
+/* row and k: its place in the tile. */
+static void emit_place(clconv_emit *e, const clconv_local_stage *s)
+{
+    clconv_emit_line(e, s->operand->along_k
+                            ? "int row = index / $across * $width_rows;"
+                            : "int row = index % $across * $width_rows;");
+    clconv_emit_line(e, s->operand->along_k
+                            ? "int k = index % $across * $width_k;"
+                            : "int k = index / $across * $width_k;");
+}
+
+/* first: the line with the function's name and what it writes to. */
+static void open_spot_function(clconv_emit *e, const clconv_local_stage *s,
+                               const char *first)
+{
+    clconv_emit_line(e, "__attribute__((always_inline))");
+    clconv_emit_line(e, first);
+    clconv_emit_line(e, s->operand->along_k ? "    __local const spot_t *row,"
+                                            : "    const spot_t *own,");
+    clconv_emit_open(e, "    __local const spot_t *term, const sizes_t *sizes, "
+                        "int item)");
 }
 
 static void emit_fetch(clconv_emit *e, const clconv_task *t,
                        const clconv_local_stage *s)
 {
-    bool along_k = s->operand->along_k, vector = s->width > 1;
-    clconv_emit_line(e, "__attribute__((always_inline))");
-    clconv_emit_line(e, "static void fetch_$tile($rawn *next, "
-                        "__global const $raw *p,");
-    if (along_k || vector)
-        clconv_emit_line(e, "    __local const spot_t *row,");
-    if (!along_k)
-        clconv_emit_line(e, vector ? "    const spot_t *own, const int "
-                                     "*joined,"
-                                   : "    const spot_t *own,");
-    clconv_emit_open(e, "    __local const spot_t *term, const sizes_t *sizes, "
-                        "int item)");
-    emit_fetch_body(e, t, s);
+    open_spot_function(e, s,
+                       "static void fetch_$tile($rawn *next, "
+                       "__global const $raw *p,");
+    open_spots(e, t, s);
+    clconv_emit_line(e, "next[i] = pick_$tile(p, r, t, sizes);");
+    close_quads(e, s);
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* The statements that copy a quad, or an element. */
+static void emit_copy_quad(clconv_emit *e, const clconv_local_stage *s)
+{
+    const clconv_nest_quad *quad = &s->operand->quad;
+    if (s->width > 1 && !quad->step && !quad->along_k && s->aligned) {
+        clconv_emit_line(e, "copy4(tiles, to, from, exists);");
+        return;
+    }
+    clconv_emit_set(e, "to_next",
+                    4 * (quad->along_k ? clconv_local_stage_pitch(s) : 1));
+    for (int j = 0; j < s->width; ++j) {
+        clconv_emit_set(e, "j", j);
+        clconv_emit_line(e, "copy1(tiles, to + $j * $to_next, from, exists);");
+        if (j + 1 < s->width)
+            clconv_emit_line(e, "from += $step;");
+    }
+}
+
+static void emit_copy(clconv_emit *e, const clconv_task *t,
+                      const clconv_local_stage *s)
+{
+    open_spot_function(e, s,
+                       "static void copy_$tile(__local float *tiles, uint "
+                       "tile, __global const $raw *p,");
+    open_spots(e, t, s);
+    emit_place(e, s);
+    clconv_emit_line(e, "int exists = inside_$tile(r, t, sizes);");
+    clconv_emit_line(e, "__global const $raw *from = from_$tile(p, r, t);");
+    clconv_emit_line(e, "uint to = tile + 4 * (k * $pitch + row);");
+    emit_copy_quad(e, s);
+    close_quads(e, s);
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
@@ -236,7 +307,7 @@ static void emit_put_value(clconv_emit *e, const clconv_local_stage *s,
         clconv_emit_line(e, to_half ? "vstore_half(value, k * $pitch + row, "
                                       "(__local half *)tile);"
                                     : "tile[k * $pitch + row] = value;");
-    } else if (!s->operand->along_k) {
+    } else if (!s->operand->quad.along_k) {
         clconv_emit_line(e, to_half
                                 ? "vstore_half$width(value, 0, (__local half "
                                   "*)tile + k * $pitch + row);"
@@ -256,28 +327,22 @@ static void emit_put_value(clconv_emit *e, const clconv_local_stage *s,
 static void emit_put(clconv_emit *e, const clconv_task *t,
                      const clconv_local_stage *s)
 {
-    clconv_tensor tensor = s->operand->tensor;
-    bool half_type = clconv_operand_is_half(t, tensor);
+    bool half_type = is_half(t, s->operand);
     bool bits = half_type && s->half_tile;
     clconv_nest_open_function(e, "static void put_$tile(__local $element "
                                  "*tile, const $rawn *next, int item)");
-    open_vectors(e, t, s);
-    clconv_emit_line(e, s->operand->along_k
-                            ? "int row = index / $across;"
-                            : "int row = index % $across * $width;");
-    clconv_emit_line(e, s->operand->along_k
-                            ? "int k = index % $across * $width;"
-                            : "int k = index / $across;");
+    open_quads(e, t, s);
+    emit_place(e, s);
     if (bits)
         clconv_emit_line(e, "$rawn value = next[i];");
     else if (half_type)
         clconv_emit_line(e, "$float value = widen_$tile(next[i]);");
-    else if (clconv_operand_is_fused(t, tensor))
+    else if (is_fused(t, s->operand))
         clconv_emit_line(e, "$float value = round_$operand$vn(next[i]);");
     else
         clconv_emit_line(e, "$float value = next[i];");
     emit_put_value(e, s, s->half_tile && !half_type);
-    close_vectors(e, s);
+    close_quads(e, s);
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
@@ -285,15 +350,17 @@ static void emit_put(clconv_emit *e, const clconv_task *t,
 void clconv_local_stage_emit(clconv_emit *e, const clconv_task *t,
                              const clconv_local_stage *s)
 {
-    clconv_tensor tensor = s->operand->tensor;
-    if (clconv_operand_is_fused(t, tensor))
-        clconv_operand_emit_round(e, t->problem, tensor, s->width);
+    if (is_fused(t, s->operand))
+        clconv_operand_emit_round(e, t->problem, s->operand->tensor, s->width);
     set_holes(e, t, s);
-    emit_pick(e);
-    if (s->width > 1)
-        emit_whole(e, s);
+    emit_places(e, s);
+    if (s->async) {
+        emit_copy(e, t, s);
+        return;
+    }
+    emit_pick(e, s);
     emit_fetch(e, t, s);
-    if (clconv_operand_is_half(t, tensor) && !s->half_tile)
+    if (is_half(t, s->operand) && !s->half_tile)
         emit_widen(e, t->device);
     emit_put(e, t, s);
 }
@@ -304,13 +371,15 @@ void clconv_local_stage_emit_start(clconv_emit *e, const clconv_task *t,
                                    const clconv_local_stage *s)
 {
     set_holes(e, t, s);
-    clconv_emit_line(e, "__local $element tile_$tile[$tile_k * $pitch] "
+    clconv_emit_line(e, "__local $element tile_$tile[$tiles * $tile_size] "
                         "__attribute__((aligned(16)));");
     clconv_emit_line(e, "__local spot_t row_$tile[$rows], term_$tile[$terms];");
-    clconv_emit_line(e, "$rawn next_$tile[$own];");
+    clconv_emit_line(e, s->async
+                            ? "uint base_$tile = shared_address(tile_$tile);"
+                            : "$rawn next_$tile[$own];");
     clconv_emit_line(e, "for (int i = item; i < $rows; i += $items)");
-    clconv_emit_line(e, "    row_$tile[i] = ${operand}_row(&block, &sizes, "
-                        "i);");
+    clconv_emit_line(e, "    row_$tile[i] = spot_scaled(${operand}_row(&block, "
+                        "&sizes, i), sizeof($raw));");
 }
 
 void clconv_local_stage_emit_rows(clconv_emit *e, const clconv_task *t,
@@ -320,14 +389,10 @@ void clconv_local_stage_emit_rows(clconv_emit *e, const clconv_task *t,
         return;
     set_holes(e, t, s);
     clconv_emit_line(e, "spot_t own_$tile[$kept];");
-    if (s->width > 1)
-        clconv_emit_line(e, "int joined_$tile[$kept];");
     clconv_local_open_fixed(e, t->device, "for (int i = 0; i < $kept; ++i)");
-    clconv_emit_line(e, "int first = (item + i * $items) % $across * $width;");
-    clconv_emit_line(e, "own_$tile[i] = row_$tile[first];");
-    if (s->width > 1)
-        clconv_emit_line(e, "joined_$tile[i] = spots_join(own_$tile[i], "
-                            "row_$tile[first + $width - 1], $width, $reach);");
+    clconv_emit_line(e,
+                     "own_$tile[i] = row_$tile[(item + i * $items) % $across "
+                     "* $width_rows];");
     clconv_emit_close(e);
 }
 
@@ -335,29 +400,40 @@ void clconv_local_stage_emit_find(clconv_emit *e, const clconv_local_stage *s)
 {
     clconv_emit_set_text(e, "tile", s->name);
     clconv_emit_set_text(e, "operand", clconv_tensor_name(s->operand->tensor));
-    clconv_emit_line(e, "term_$tile[place] = ${operand}_term(&block, &sizes, "
-                        "k);");
+    clconv_emit_line(e, "term_$tile[at] = spot_scaled(${operand}_term(&block, "
+                        "&sizes, k), sizeof(*$operand));");
 }
 
 void clconv_local_stage_emit_fetch(clconv_emit *e, const clconv_task *t,
                                    const clconv_local_stage *s)
 {
-    bool along_k = s->operand->along_k, vector = s->width > 1;
     set_holes(e, t, s);
     clconv_emit_line(e, "fetch_$tile(next_$tile, (__global const $raw "
                         "*)$operand,");
-    if (along_k)
-        clconv_emit_line(e, "    row_$tile, term_$tile + step, &sizes, item);");
-    else if (vector)
-        clconv_emit_line(e, "    row_$tile, own_$tile, joined_$tile, "
-                            "term_$tile + step, &sizes, item);");
-    else
-        clconv_emit_line(e, "    own_$tile, term_$tile + step, &sizes, item);");
+    clconv_emit_line(e,
+                     s->operand->along_k
+                         ? "    row_$tile, term_$tile + place, &sizes, item);"
+                         : "    own_$tile, term_$tile + place, &sizes, "
+                           "item);");
 }
 
 void clconv_local_stage_emit_put(clconv_emit *e, const clconv_task *t,
                                  const clconv_local_stage *s)
 {
     set_holes(e, t, s);
-    clconv_emit_line(e, "put_$tile(tile_$tile, next_$tile, item);");
+    clconv_emit_line(
+        e, "put_$tile(tile_$tile + turn * $tile_size, next_$tile, item);");
+}
+
+void clconv_local_stage_emit_copy(clconv_emit *e, const clconv_task *t,
+                                  const clconv_local_stage *s)
+{
+    set_holes(e, t, s);
+    clconv_emit_line(e, "copy_$tile(tile_$tile, base_$tile + 4 * $tile_size * "
+                        "turn, $operand,");
+    clconv_emit_line(e,
+                     s->operand->along_k
+                         ? "    row_$tile, term_$tile + place, &sizes, item);"
+                         : "    own_$tile, term_$tile + place, &sizes, "
+                           "item);");
 }

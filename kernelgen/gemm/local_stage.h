@@ -12,13 +12,14 @@
  *     start     declares tile_a, row_a, term_a, next_a and what else it takes,
  *               and fills row_a: a barrier must follow
  *     rows      what a work-item keeps of row_a
- *     find      term_a[place] = the spot of term k of the sum
- *     fetch     next_a = the elements of the terms from term_a[step] on, zero
+ *     find      term_a[at] = the spot of term k of the sum
+ *     fetch     next_a = the elements of the terms from term_a[place] on, zero
  *               where the convolution has none
- *     put       tile_a = next_a: a barrier must follow
+ *     put       the tile number turn of tile_a = next_a: a barrier must follow
+ *     copy      fetch and put in one, by copies that end later (async)
  *
- * tile_a then is [k][row], $pitch_a elements from one k to the next. All
- * work-items take part in each step.
+ * A tile is [k][row], clconv_local_stage_pitch() elements from one k to the
+ * next. All work-items take part in each step.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,10 +29,9 @@
 #include "nest.h"
 
 /* Terms whose spots local memory has; half of them are found at a time. */
-#define CLCONV_LOCAL_TERMS 128
+#define CLCONV_LOCAL_TERMS 256
 
-/* Elements that vector staging fetches at once, and that are read from a tile
- * at once. */
+/* Elements of a quad, and those read from a tile at once. */
 #define CLCONV_LOCAL_VECTOR 4
 
 typedef struct clconv_local_stage {
@@ -39,8 +39,11 @@ typedef struct clconv_local_stage {
     const char *name; /* "a" or "b" */
     int rows, tile_k; /* powers of two, as are items */
     int items;
-    int width;      /* elements fetched at once: 1 or CLCONV_LOCAL_VECTOR */
+    int width;      /* elements fetched at once: 1, or a quad */
+    bool aligned;   /* quads that are dense in memory: as vectors? */
     bool half_tile; /* does the tile hold fp16 bits, not floats? */
+    int tiles;      /* of the operand in local memory, used in turn */
+    bool async;     /* copied to them, not by way of registers? */
 } clconv_local_stage;
 
 /* Elements of the tile from one k to the next. */
@@ -65,5 +68,8 @@ void clconv_local_stage_emit_fetch(clconv_emit *e, const clconv_task *t,
                                    const clconv_local_stage *s);
 void clconv_local_stage_emit_put(clconv_emit *e, const clconv_task *t,
                                  const clconv_local_stage *s);
+/* Instead of fetch and put, where s->async. */
+void clconv_local_stage_emit_copy(clconv_emit *e, const clconv_task *t,
+                                  const clconv_local_stage *s);
 
 #endif

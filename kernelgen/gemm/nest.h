@@ -33,13 +33,22 @@
  * tile still fits. */
 #define CLCONV_NEST_LIMIT (1 << 30)
 
+/* Four channels, which meet the same tap: one check serves them all. */
+typedef struct clconv_nest_quad {
+    bool whole;       /* do a group's channels come in fours? */
+    bool along_k;     /* are they terms, or rows of the tile? */
+    const char *step; /* from one to the next, within sizes; NULL: 1 */
+} clconv_nest_quad;
+
 typedef struct clconv_nest_operand {
     clconv_tensor tensor;
     /* Do neighbours in memory follow the terms, or the tile's rows? */
     bool along_k;
     /* Within sizes: see spot_inside(). */
     const char *limit_y, *limit_x;
-    int x_step; /* from one spot to its neighbour in memory: 1 or 0 */
+    bool bordered; /* may a tap lead past the limits? */
+    bool prepared; /* is it read as fp32 values, rounded by an earlier pass? */
+    clconv_nest_quad quad;
 } clconv_nest_operand;
 
 typedef struct clconv_nest {

@@ -17,12 +17,19 @@ clconv_nest clconv_weight_nest(const clconv_problem *p)
 {
     bool nchw = p->layout == CLCONV_NCHW;
     return (clconv_nest){
-        .a = {.tensor = CLCONV_DY, .along_k = nchw, .limit_y = "1", .limit_x = "1"},
+        .a = {.tensor = CLCONV_DY,
+              .along_k = nchw,
+              .limit_y = "1",
+              .limit_x = "1",
+              .quad = {.whole = p->group_k % 4 == 0,
+                       .step = nchw ? "sizes->dy_channel" : NULL}},
         .b = {.tensor = CLCONV_X,
               .along_k = nchw,
               .limit_y = "sizes->h",
               .limit_x = "sizes->w",
-              .x_step = nchw ? 1 : 0},
+              .bordered = true,
+              .quad = {.whole = p->group_c % 4 == 0,
+                       .step = nchw ? "sizes->x_channel" : NULL}},
         .c = CLCONV_DW,
         .c_along_m = false,
     };
@@ -222,15 +229,12 @@ static void emit_dy(clconv_emit *e)
 }
 
 /* channel within the group, r, t: the filter's position is (r, t). */
-static void emit_column(clconv_emit *e, clconv_weight_order order)
+static void emit_column(clconv_emit *e)
 {
-    bool channels = order == CLCONV_WEIGHT_CHANNELS_FASTEST;
     clconv_nest_open_function(e,
                               "int3 column_at(const sizes_t *s, int column)");
-    clconv_emit_line(e, channels ? "int tap = column / $tap_columns;"
-                                 : "int tap = column % (s->r * s->s);");
-    clconv_emit_line(e, channels ? "int channel = column % $tap_columns;"
-                                 : "int channel = column / (s->r * s->s);");
+    clconv_emit_line(e, "int tap = column / $tap_columns;");
+    clconv_emit_line(e, "int channel = column % $tap_columns;");
     clconv_emit_line(e, "return (int3)(channel, tap / s->s, tap % s->s);");
     clconv_emit_close(e);
     clconv_emit_blank(e);
@@ -288,26 +292,26 @@ static void emit_dw(clconv_emit *e, bool padded)
     clconv_emit_blank(e);
 }
 
-static void emit_blocks(clconv_emit *e, clconv_weight_order order, bool padded)
+static void emit_blocks(clconv_emit *e, bool padded)
 {
     clconv_sizes_emit(e);
     emit_block_type(e);
     emit_place(e);
     emit_pixel(e);
-    emit_column(e, order);
+    emit_column(e);
     emit_dw(e, padded);
 }
 
 void clconv_weight_nest_emit_blocks(clconv_emit *e, const char *tap_columns)
 {
     clconv_emit_set_text(e, "tap_columns", tap_columns);
-    emit_blocks(e, CLCONV_WEIGHT_CHANNELS_FASTEST, true);
+    emit_blocks(e, true);
 }
 
-void clconv_weight_nest_emit(clconv_emit *e, clconv_weight_order order)
+void clconv_weight_nest_emit(clconv_emit *e)
 {
     clconv_emit_set_text(e, "tap_columns", "s->group_c");
-    emit_blocks(e, order, false);
+    emit_blocks(e, false);
     clconv_emit_part(e, "spot");
     emit_dy(e);
     emit_x(e);
@@ -330,9 +334,43 @@ void clconv_weight_nest_emit_place(clconv_emit *e)
                         "(int)get_group_id(0));");
 }
 
-void clconv_weight_nest_emit_sum(clconv_emit *e, const clconv_task *t,
-                                 const clconv_pass *pass, const char *attribute)
+/* dW's index of a part's i-th sum: the parts have channels last. */
+static void emit_part_place(clconv_emit *e)
 {
+    clconv_nest_open_function(e, "long part_place(const sizes_t *s, long i)");
+    clconv_emit_line(e, "long k = i / s->w_image;");
+    clconv_emit_line(e,
+                     "int3 column = column_at(s, (int)(i - k * s->w_image));");
+    clconv_emit_line(e, "return k * s->w_image + column.x * s->w_channel + "
+                        "column.y * s->w_row + column.z * s->w_column;");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+void clconv_weight_nest_emit_parts(clconv_emit *e)
+{
+    clconv_nest_open_function(
+        e, "long part_row(const block_t *b, const sizes_t *s, "
+           "int m)");
+    clconv_emit_line(e, "return dw_row(b, s, m);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+    clconv_nest_open_function(
+        e, "long part_column(const block_t *b, const sizes_t *s, "
+           "int n)");
+    clconv_emit_line(e, "return b->column0 + n < b->columns ? b->column0 + n : "
+                        "-1;");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+    emit_part_place(e);
+}
+
+/* place: dW's index of a part's i-th sum. */
+static void emit_sum(clconv_emit *e, const clconv_task *t,
+                     const clconv_pass *pass, const char *attribute,
+                     const char *place)
+{
+    clconv_emit_set_text(e, "place", place);
     clconv_emit_set(e, "work_items", (int64_t)pass->local);
     clconv_emit_blank(e);
     clconv_entry_open(e, t, pass, attribute);
@@ -346,8 +384,22 @@ void clconv_weight_nest_emit_sum(clconv_emit *e, const clconv_task *t,
         clconv_emit_line(e, "#pragma unroll 8");
     clconv_emit_line(e, "for (int part = 0; part < $split; ++part)");
     clconv_emit_line(e, "    value += scratch[part * count + i];");
-    clconv_emit_line(e, "store_dw(dw, i, value, beta$tally);");
+    clconv_emit_line(e, "store_dw(dw, $place, value, beta$tally);");
     clconv_emit_close(e);
     clconv_output_emit_flush(e, t->problem, CLCONV_DW);
     clconv_emit_close(e);
+}
+
+void clconv_weight_nest_emit_sum(clconv_emit *e, const clconv_task *t,
+                                 const clconv_pass *pass, const char *attribute)
+{
+    emit_sum(e, t, pass, attribute, "i");
+}
+
+void clconv_weight_nest_emit_parts_sum(clconv_emit *e, const clconv_task *t,
+                                       const clconv_pass *pass,
+                                       const char *attribute)
+{
+    bool nhwc = t->problem->layout == CLCONV_NHWC;
+    emit_sum(e, t, pass, attribute, nhwc ? "i" : "part_place(&sizes, i)");
 }

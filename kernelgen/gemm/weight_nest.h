@@ -17,13 +17,6 @@
 
 #include "nest.h"
 
-/* What changes faster along the columns: what does in dW. In NCHW the taps
- * read the same few rows of X again. */
-typedef enum clconv_weight_order {
-    CLCONV_WEIGHT_CHANNELS_FASTEST,
-    CLCONV_WEIGHT_TAPS_FASTEST
-} clconv_weight_order;
-
 typedef struct clconv_weight_tile {
     int m, n, k, split;
     int items; /* of a work-group */
@@ -65,11 +58,11 @@ int clconv_weight_nest_passes(const clconv_task *t, const char *entry,
 
 /* Types and functions, sizes_t among them. Needs the holes $tile_m, $tile_n
  * and $tile_k. */
-void clconv_weight_nest_emit(clconv_emit *e, clconv_weight_order order);
+void clconv_weight_nest_emit(clconv_emit *e);
 
 /* The same without the spots, for kernels that do not ask for elements one by
- * one; channels are fastest. tap_columns: columns of a tap, of which those past
- * group_c are not in dW; an expression of sizes_t *s. Besides:
+ * one. tap_columns: columns of a tap, of which those past group_c are not in
+ * dW; an expression of sizes_t *s. Besides:
  *     int3 pixel_at(&sizes, pixel)     image, row, column of dY
  *     int3 column_at(&sizes, column)   channel, r, s */
 void clconv_weight_nest_emit_blocks(clconv_emit *e, const char *tap_columns);
@@ -86,5 +79,13 @@ void clconv_weight_nest_emit_count(clconv_emit *e);
  * entry.h. */
 void clconv_weight_nest_emit_sum(clconv_emit *e, const clconv_task *t,
                                  const clconv_pass *pass, const char *attribute);
+
+/* For parts whose channels are last, whatever dW's layout, so that columns of
+ * C are neighbours in memory: part_row and part_column instead of dw_row and
+ * dw_column, and the sum's entry that goes with them. */
+void clconv_weight_nest_emit_parts(clconv_emit *e);
+void clconv_weight_nest_emit_parts_sum(clconv_emit *e, const clconv_task *t,
+                                       const clconv_pass *pass,
+                                       const char *attribute);
 
 #endif

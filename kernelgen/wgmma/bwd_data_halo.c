@@ -517,8 +517,7 @@ static void emit_functions(clconv_emit *e, const clconv_task *t, const tile *c,
     clconv_sizes_emit(e);
     emit_block(e);
     emit_dx(e);
-    clconv_emit_part(e, "wgmma_matrix");
-    clconv_emit_part(e, c->products.emulated ? "wgmma_emulated" : "wgmma");
+    clconv_products_emit_parts(e, &c->products);
     clconv_products_emit_functions(e, &c->products);
     emit_loads(e, c);
     emit_multiply(e, c);

@@ -28,7 +28,7 @@ static const clconv_param params[] = {CLCONV_WGMMA_PARAM_ROWS};
 /* Operands have channels last, whatever the tensors have. */
 static clconv_nest nest_of(const clconv_problem *p)
 {
-    clconv_nest nest = clconv_data_nest(p, ORDER);
+    clconv_nest nest = clconv_data_nest(p);
     nest.a.along_k = true;
     nest.b.along_k = false;
     return nest;

@@ -609,10 +609,7 @@ static void emit_functions(clconv_emit *e, const clconv_task *t,
     const clconv_wgmma_tile store = {.products = f->dx};
     const clconv_wgmma_target to = {NULL};
     clconv_sizes_emit(e);
-    clconv_emit_part(e, "wgmma_matrix");
-    if (f->dx.emulated)
-        clconv_emit_part(e, "half_value");
-    clconv_emit_part(e, f->dx.emulated ? "wgmma_emulated" : "wgmma");
+    clconv_products_emit_parts(e, &f->dx);
     clconv_products_emit_functions(e, &f->dx);
     clconv_products_emit_more(e, &f->dw);
     clconv_fused_emit_line(e);

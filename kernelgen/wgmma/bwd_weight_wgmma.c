@@ -36,7 +36,6 @@ static const clconv_param params[] = {
 #define TERMS 64
 
 #define OPERANDS (CLCONV_BIT(CLCONV_DY) | CLCONV_BIT(CLCONV_X))
-#define ORDER CLCONV_WEIGHT_CHANNELS_FASTEST
 
 /* What clconv_weight_nest_covers() allows. */
 #define MOST_PARTS 256
@@ -302,7 +301,7 @@ static void emit_functions(clconv_emit *e, const clconv_task *t,
     if (c->maps)
         clconv_weight_nest_emit_blocks(e, columns);
     else
-        clconv_weight_nest_emit(e, ORDER);
+        clconv_weight_nest_emit(e);
     clconv_weight_nest_emit_count(e);
     clconv_wgmma_emit_functions(e, t, c);
     if (c->maps) {

@@ -139,6 +139,14 @@ static void emit_emulated(clconv_emit *e, const clconv_products *p)
     clconv_emit_blank(e);
 }
 
+void clconv_products_emit_parts(clconv_emit *e, const clconv_products *p)
+{
+    clconv_emit_part(e, "wgmma_matrix");
+    if (!p->emulated)
+        clconv_emit_part(e, "copy_group");
+    clconv_emit_part(e, p->emulated ? "wgmma_emulated" : "wgmma");
+}
+
 void clconv_products_emit_functions(clconv_emit *e, const clconv_products *p)
 {
     clconv_emit_line(e, "/* Where a work-item's registers of D are. */");
@@ -183,8 +191,7 @@ static void emit_selftest_tiles(clconv_emit *e)
 
 static void emit_selftest(clconv_emit *e, const clconv_products *p)
 {
-    clconv_emit_part(e, "wgmma_matrix");
-    clconv_emit_part(e, "wgmma");
+    clconv_products_emit_parts(e, p);
     clconv_products_emit_functions(e, p);
     clconv_emit_line(e, "__kernel __attribute__((reqd_work_group_size(128, 1, "
                         "1)))");

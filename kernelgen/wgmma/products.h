@@ -33,13 +33,16 @@ int clconv_products_registers(const clconv_products *p);
 /* Row and column of D of a work-item of the warpgroup (lane) and a register. */
 extern const clconv_unit_fact clconv_wgmma_row, clconv_wgmma_column;
 
+/* The parts that copy, multiply and wait, native or emulated. */
+void clconv_products_emit_parts(clconv_emit *e, const clconv_products *p);
+
 /*
  * void product(__local const uchar *tiles, float *d, ulong a, ulong b, int lane)
  *     d += a * b, by descriptors; between products_begin() and _end()
  * void hold(float *d)
  *     d is complete and in registers: before begin and after end
  * and the facts d_row(lane, reg, part), d_column(lane, reg, part). After the
- * parts wgmma_matrix and wgmma or wgmma_emulated.
+ * parts.
  */
 void clconv_products_emit_functions(clconv_emit *e, const clconv_products *p);
 

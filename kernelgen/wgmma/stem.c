@@ -161,8 +161,7 @@ static void set_holes(clconv_emit *e, const clconv_stem *s)
 void clconv_stem_emit_parts(clconv_emit *e, const clconv_stem *s)
 {
     set_holes(e, s);
-    clconv_emit_part(e, "wgmma_matrix");
-    clconv_emit_part(e, s->products.emulated ? "wgmma_emulated" : "wgmma");
+    clconv_products_emit_parts(e, &s->products);
     clconv_products_emit_functions(e, &s->products);
 }
 

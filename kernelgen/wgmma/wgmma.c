@@ -325,8 +325,7 @@ static void emit_multiply(clconv_emit *e)
 void clconv_wgmma_emit_functions(clconv_emit *e, const clconv_task *t,
                                  const clconv_wgmma_tile *c)
 {
-    clconv_emit_part(e, "wgmma_matrix");
-    clconv_emit_part(e, c->products.emulated ? "wgmma_emulated" : "wgmma");
+    clconv_products_emit_parts(e, &c->products);
     clconv_products_emit_functions(e, &c->products);
     if (!c->maps) {
         clconv_wgmma_copies_emit(e, &c->a);

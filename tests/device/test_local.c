@@ -1,8 +1,8 @@
 /*
  * The kernels on local memory for GPUs without a matrix unit. They run on any
- * device whose work-groups take 64 work-items. Loop nest, staging, cast and
- * what local memory holds are independent choices: every combination must be
- * exact on small integers.
+ * device whose work-groups take 64 work-items. Loop nest, staging, cast, what
+ * local memory holds and how it is filled are independent choices: every
+ * combination must be exact on small integers.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -98,6 +98,29 @@ Test(local, fp32_is_exact)
     expect_all_exact(plans[3], "_nhwc_fp32");
 }
 
+/* By default a pass turns W of NCHW, if it has several taps, channels last. */
+Test(local, weights_as_they_are_are_exact)
+{
+    expect_all_exact("bwd_data_local:" SMALL
+                     "weights=plain;bwd_weight_local:" SMALL "fill=0",
+                     "");
+}
+
+static const char *const async_plans[] = {
+    PLAN(SMALL "copy=async,tiles=2", "0"),
+    PLAN(SMALL "copy=async,tiles=3", "64"),
+};
+
+Test(local, asynchronous_copies_are_exact)
+{
+    expect_all_exact(async_plans[0], "_fp32");
+    expect_all_exact(async_plans[1], "_nhwc_fp32");
+    for (size_t i = 0; i < COUNT(async_plans); ++i) {
+        pass(family_nan, async_plans[i], "n2c6h7w9k4r3s3p1x0x2x2g2", "_fp32");
+        pass(family_batches, async_plans[i], "n4c8h5w9k12r3s3p1", "_fp32");
+    }
+}
+
 Test(local, tiles_do_not_change_what_is_computed)
 {
     static const char *const tiles[] = {
@@ -107,9 +130,14 @@ Test(local, tiles_do_not_change_what_is_computed)
         PLAN("tile_m=64,tile_n=32,reg_m=8,reg_n=4,tile_k=8,stage=half", "64"),
         PLAN("tile_m=128,tile_n=8,reg_m=4,reg_n=4,tile_k=8", "0"),
     };
+    static const char async[] = PLAN("tile_m=128,tile_n=128,reg_m=8,reg_n=8,"
+                                     "tile_k=16,copy=async",
+                                     "2");
     for (size_t i = 0; i < COUNT(tiles); ++i)
         pass(family_exact, tiles[i], "n2c40h9w21k136r3s3p1",
              i % 2 ? "_nhwc" : "");
+    pass(family_exact, async, "n2c40h9w21k136r3s3p1", "_fp32");
+    pass(family_exact, async, "n2c40h9w21k136r3s3p1", "_nhwc_fp32");
 }
 
 Test(local, fp16_tensors_are_exact)

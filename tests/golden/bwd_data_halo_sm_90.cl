@@ -127,10 +127,9 @@ static uint matrix_half(ulong matrix, int along_k, int mn, int k)
 }
 
 /*
- * Hopper's asynchronous parts as functions: barriers in local memory, copies
- * to it, and what surrounds the products of a warpgroup. An address is that of
- * a byte in local memory, as PTX counts them. Lines that sm_90a alone knows
- * carry the mark that src/ptx.h takes away.
+ * What copies to local memory need that go on by themselves (cp.async): an
+ * address, that of a byte in local memory as PTX counts them, and the end of a
+ * group of copies, which is waited for as a whole.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -142,6 +141,19 @@ static uint shared_address(__local const void *p)
     return address;
 }
 
+static void copies_commit(void)
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/*
+ * Hopper's asynchronous parts as functions: barriers in local memory, copies
+ * to it, and what surrounds the products of a warpgroup. An address is that of
+ * a byte in local memory, as PTX counts them. Lines that sm_90a alone knows
+ * carry the mark that src/ptx.h takes away.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
 /* The same for all of a warp, which the compiler cannot know. */
 static int uniform(int value)
 {
@@ -191,11 +203,6 @@ static void copy16(__local uchar *tiles, uint to, __global const half *from,
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                  :: "r"(to), "l"(from), "r"(exists ? 16 : 0) : "memory");
-}
-
-static void copies_commit(void)
-{
-    asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
 /* ---- By registers ----------------------------------------------------- */

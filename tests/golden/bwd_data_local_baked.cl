@@ -72,7 +72,7 @@ void block_taps(block_t *b, const sizes_t *s) {
     b->taps_s = (s->s - b->s0 + b->s_step - 1) / b->s_step;
     b->taps = taps_r * b->taps_s;
     b->begin = 0;
-    b->end = b->taps * s->group_k;
+    b->end = b->taps * ((s->group_k + 16 - 1) / 16 * 16);
 }
 
 __attribute__((always_inline))
@@ -80,8 +80,8 @@ void block_place(block_t *b, const sizes_t *s, int number) {
     b->lines = (s->h - 1) / s->stride_h + 1;
     b->columns = (s->w - 1) / s->stride_w + 1;
     int pixel_tiles = (s->n * b->lines * b->columns + 64 - 1) / 64;
-    int c_tiles = (s->group_c + 16 - 1) / 16;
-    b->c0 = number % c_tiles * 16;
+    int c_tiles = (s->group_c + 32 - 1) / 32;
+    b->c0 = number % c_tiles * 32;
     number /= c_tiles;
     b->pixel0 = number % pixel_tiles * 64;
     number /= pixel_tiles;
@@ -107,8 +107,8 @@ int3 pixel_at(const block_t *b, const sizes_t *s, int row) {
 
 __attribute__((always_inline))
 int3 term_at(const block_t *b, const sizes_t *s, int k) {
-    int tap = k % b->taps;
-    int channel = k / b->taps;
+    int tap = k / 16 % b->taps;
+    int channel = k / 16 / b->taps * 16 + k % 16;
     int r = b->r0 + tap / b->taps_s * b->r_step;
     int t = b->s0 + tap % b->taps_s * b->s_step;
     return (int3)(channel, r, t);
@@ -148,9 +148,8 @@ spot_t spot(int exists, long at, int y, int x)
 
 int spot_inside(spot_t row, spot_t term, int limit_y, int limit_x)
 {
-    int y = row.z + term.z;
-    int x = row.w + term.w;
-    return y >= 0 && y < limit_y && x >= 0 && x < limit_x;
+    return (uint)(row.z + term.z) < (uint)limit_y &
+           (uint)(row.w + term.w) < (uint)limit_x;
 }
 
 long spot_index(spot_t row, spot_t term)
@@ -158,12 +157,10 @@ long spot_index(spot_t row, spot_t term)
     return as_long(row.xy) + as_long(term.xy);
 }
 
-/* Do count spots, first to last, lie side by side in memory and in one row of
- * the tensor? Their columns are then reach apart. */
-int spots_join(spot_t first, spot_t last, int count, int reach)
+/* The same with an index in units that are so many times smaller. */
+spot_t spot_scaled(spot_t s, int times)
 {
-    return as_long(last.xy) - as_long(first.xy) == count - 1 &&
-           last.z == first.z && last.w - first.w == reach;
+    return (spot_t)(as_int2(as_long(s.xy) * times), s.z, s.w);
 }
 
 __attribute__((always_inline))
@@ -179,6 +176,8 @@ spot_t dy_term(const block_t *b, const sizes_t *s, int k) {
     if (k >= b->end)
         return spot(0, 0, 0, 0);
     int3 term = term_at(b, s, k);
+    if (term.x >= s->group_k)
+        return spot(0, 0, 0, 0);
     int y = (b->h0 + s->pad_top - term.y * s->dilation_h) / s->stride_h;
     int x = (b->w0 + s->pad_left - term.z * s->dilation_w) / s->stride_w;
     long at = term.x * s->dy_channel + y * s->dy_row + x * s->dy_column;
@@ -188,7 +187,7 @@ spot_t dy_term(const block_t *b, const sizes_t *s, int k) {
 __attribute__((always_inline))
 spot_t w_row(const block_t *b, const sizes_t *s, int row) {
     int c = b->c0 + row;
-    long at = b->group * s->group_k * s->w_image + c * s->w_channel;
+    long at = b->group * s->group_k * s->w_image + c * 1;
     return spot(c < s->group_c, at, 0, 0);
 }
 
@@ -197,76 +196,110 @@ spot_t w_term(const block_t *b, const sizes_t *s, int k) {
     if (k >= b->end)
         return spot(0, 0, 0, 0);
     int3 term = term_at(b, s, k);
-    long at = term.x * s->w_image + term.y * s->w_row + term.z * s->w_column;
+    if (term.x >= s->group_k)
+        return spot(0, 0, 0, 0);
+    long at = term.x * s->w_image + term.y * (long)s->s * s->group_c + term.z * (long)s->group_c;
     return spot(1, at, 0, 0);
 }
 
 __attribute__((always_inline))
-static ushort pick_a(__global const ushort *p, spot_t r, spot_t t, const sizes_t *sizes) {
-    return spot_inside(r, t, sizes->p, sizes->q) ? p[spot_index(r, t)] : (ushort)0;
+static int inside_a(spot_t r, spot_t t, const sizes_t *sizes) {
+    return spot_inside(r, t, sizes->p, sizes->q);
 }
 
 __attribute__((always_inline))
-static void fetch_a(ushort *next, __global const ushort *p,
+static __global const ushort *from_a(__global const ushort *p, spot_t r, spot_t t) {
+    return (__global const ushort *)((__global const char *)p + spot_index(r, t));
+}
+
+__attribute__((always_inline))
+static ushort4 pick_a(__global const ushort *p, spot_t r, spot_t t, const sizes_t *sizes) {
+    if (!inside_a(r, t, sizes))
+        return (ushort4)0;
+    p = from_a(p, r, t);
+    ushort4 value;
+    value.s0 = *p;
+    p += sizes->dy_channel;
+    value.s1 = *p;
+    p += sizes->dy_channel;
+    value.s2 = *p;
+    p += sizes->dy_channel;
+    value.s3 = *p;
+    return value;
+}
+
+__attribute__((always_inline))
+static void fetch_a(ushort4 *next, __global const ushort *p,
     const spot_t *own,
     __local const spot_t *term, const sizes_t *sizes, int item) {
     #pragma unroll
-    for (int i = 0; i < 16; ++i) {
-        int index = item + i * 64;
+    for (int i = 0; i < 2; ++i) {
+        int index = item + i * 128;
         spot_t r = own[i % 1];
-        spot_t t = term[index / 64];
+        spot_t t = term[index / 64 * 4];
         next[i] = pick_a(p, r, t, sizes);
     }
 }
 
-static float widen_a(ushort bits) {
-    return vload_half(0, (const half *)&bits);
+static float4 widen_a(ushort4 bits) {
+    return vload_half4(0, (const half *)&bits);
 }
 
 __attribute__((always_inline))
-static void put_a(__local float *tile, const ushort *next, int item) {
+static void put_a(__local float *tile, const ushort4 *next, int item) {
     #pragma unroll
-    for (int i = 0; i < 16; ++i) {
-        int index = item + i * 64;
+    for (int i = 0; i < 2; ++i) {
+        int index = item + i * 128;
         int row = index % 64 * 1;
-        int k = index / 64;
-        float value = widen_a(next[i]);
-        tile[k * 68 + row] = value;
+        int k = index / 64 * 4;
+        float4 value = widen_a(next[i]);
+        tile[(k + 0) * 68 + row] = value.s0;
+        tile[(k + 1) * 68 + row] = value.s1;
+        tile[(k + 2) * 68 + row] = value.s2;
+        tile[(k + 3) * 68 + row] = value.s3;
     }
 }
 
 __attribute__((always_inline))
-static ushort pick_b(__global const ushort *p, spot_t r, spot_t t, const sizes_t *sizes) {
-    return spot_inside(r, t, 1, 1) ? p[spot_index(r, t)] : (ushort)0;
+static int inside_b(spot_t r, spot_t t, const sizes_t *sizes) {
+    return r.z + t.z >= 0;
 }
 
 __attribute__((always_inline))
-static void fetch_b(ushort *next, __global const ushort *p,
-    __local const spot_t *row,
+static __global const float *from_b(__global const float *p, spot_t r, spot_t t) {
+    return (__global const float *)((__global const char *)p + spot_index(r, t));
+}
+
+__attribute__((always_inline))
+static float4 pick_b(__global const float *p, spot_t r, spot_t t, const sizes_t *sizes) {
+    if (!inside_b(r, t, sizes))
+        return (float4)0;
+    p = from_b(p, r, t);
+    return *(__global const float4 *)p;
+}
+
+__attribute__((always_inline))
+static void fetch_b(float4 *next, __global const float *p,
+    const spot_t *own,
     __local const spot_t *term, const sizes_t *sizes, int item) {
-    int k = item % 16 * 1;
-    spot_t t = term[k];
     #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-        int index = item + i * 64;
-        spot_t r = row[index / 16];
+    for (int i = 0; i < 1; ++i) {
+        int index = item + i * 128;
+        spot_t r = own[i % 1];
+        spot_t t = term[index / 8 * 1];
         next[i] = pick_b(p, r, t, sizes);
     }
 }
 
-static float widen_b(ushort bits) {
-    return vload_half(0, (const half *)&bits);
-}
-
 __attribute__((always_inline))
-static void put_b(__local float *tile, const ushort *next, int item) {
+static void put_b(__local float *tile, const float4 *next, int item) {
     #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-        int index = item + i * 64;
-        int row = index / 16;
-        int k = index % 16 * 1;
-        float value = widen_b(next[i]);
-        tile[k * 20 + row] = value;
+    for (int i = 0; i < 1; ++i) {
+        int index = item + i * 128;
+        int row = index % 8 * 4;
+        int k = index / 8 * 1;
+        float4 value = next[i];
+        *(__local float4 *)(tile + k * 36 + row) = value;
     }
 }
 
@@ -292,16 +325,71 @@ static void store_dx4(__global float *p, long i,
     vstore4(value, 0, p + i);
 }
 
+static float load_w(__global const half *p, long i) {
+    return vload_half(i, p);
+}
+
 __kernel
-__attribute__((reqd_work_group_size(64, 1, 1)))
+__attribute__((reqd_work_group_size(128, 1, 1)))
+void bwd_data_local_weights(
+    __global const half *w, long w_offset,
+    __global float *scratch, long scratch_offset,
+    int batch) {
+    w += w_offset;
+    scratch += scratch_offset;
+    const sizes_t sizes = {
+        .dy_image = 3136,
+        .dy_channel = 49,
+        .dy_row = 7,
+        .dy_column = 1,
+        .x_image = 3920,
+        .x_channel = 196,
+        .x_row = 14,
+        .x_column = 1,
+        .w_image = 180,
+        .w_channel = 9,
+        .w_row = 3,
+        .w_column = 1,
+        .n = batch,
+        .c = 20,
+        .h = 14,
+        .w = 14,
+        .k = 64,
+        .r = 3,
+        .s = 3,
+        .p = 7,
+        .q = 7,
+        .stride_h = 2,
+        .stride_w = 2,
+        .pad_top = 1,
+        .pad_left = 1,
+        .dilation_h = 1,
+        .dilation_w = 1,
+        .groups = 1,
+        .group_c = 20,
+        .group_k = 64,
+    };
+    long i = get_group_id(0) * 128 + get_local_id(0);
+    if (i >= sizes.k * sizes.w_image)
+        return;
+    int k = (int)(i / sizes.w_image);
+    long within = i % sizes.w_image;
+    int c = (int)(within % sizes.group_c);
+    int tap = (int)(within / sizes.group_c);
+    long from = k * sizes.w_image + c * sizes.w_channel + tap / sizes.s * sizes.w_row + tap % sizes.s * sizes.w_column;
+    scratch[i] = load_w(w, from);
+}
+
+__kernel
+__attribute__((reqd_work_group_size(128, 1, 1)))
 void bwd_data_local(
     __global const half *dy, long dy_offset,
-    __global const half *w, long w_offset,
+    __global float *scratch, long scratch_offset,
     __global float *dx, long dx_offset,
     float beta,
     int batch) {
     dy += dy_offset;
-    w += w_offset;
+    scratch += scratch_offset;
     dx += dx_offset;
     const sizes_t sizes = {
         .dy_image = 3136,
@@ -335,95 +423,100 @@ void bwd_data_local(
         .group_c = 20,
         .group_k = 64,
     };
+    __global const float *w = scratch;
     block_t block;
     block_place(&block, &sizes, (int)get_group_id(0));
     int item = (int)get_local_id(0);
-    __local float tile_a[16 * 68] __attribute__((aligned(16)));
-    __local spot_t row_a[64], term_a[128];
-    ushort next_a[16];
-    for (int i = item; i < 64; i += 64)
-        row_a[i] = dy_row(&block, &sizes, i);
-    __local float tile_b[16 * 20] __attribute__((aligned(16)));
-    __local spot_t row_b[16], term_b[128];
-    ushort next_b[4];
-    for (int i = item; i < 16; i += 64)
-        row_b[i] = w_row(&block, &sizes, i);
-    for (int place = item; place < 128; place += 64) {
-        int k = block.begin + place;
-        term_a[place] = dy_term(&block, &sizes, k);
-        term_b[place] = w_term(&block, &sizes, k);
+    __local float tile_a[2 * 1088] __attribute__((aligned(16)));
+    __local spot_t row_a[64], term_a[256];
+    ushort4 next_a[2];
+    for (int i = item; i < 64; i += 128)
+        row_a[i] = spot_scaled(dy_row(&block, &sizes, i), sizeof(ushort));
+    __local float tile_b[2 * 576] __attribute__((aligned(16)));
+    __local spot_t row_b[32], term_b[256];
+    float4 next_b[1];
+    for (int i = item; i < 32; i += 128)
+        row_b[i] = spot_scaled(w_row(&block, &sizes, i), sizeof(float));
+    for (int at = item; at < 128; at += 128) {
+        int k = block.begin + at;
+        term_a[at] = spot_scaled(dy_term(&block, &sizes, k), sizeof(*dy));
+        term_b[at] = spot_scaled(w_term(&block, &sizes, k), sizeof(*w));
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     spot_t own_a[1];
     #pragma unroll
     for (int i = 0; i < 1; ++i) {
-        int first = (item + i * 64) % 64 * 1;
-        own_a[i] = row_a[first];
+        own_a[i] = row_a[(item + i * 128) % 64 * 1];
     }
-    int step = 0; /* the place of its terms */
+    spot_t own_b[1];
+    #pragma unroll
+    for (int i = 0; i < 1; ++i) {
+        own_b[i] = row_b[(item + i * 128) % 8 * 4];
+    }
+    int place = 0; /* of the step's terms */
+    int turn = 0; /* of the tiles */
     fetch_a(next_a, (__global const ushort *)dy,
-        own_a, term_a + step, &sizes, item);
-    fetch_b(next_b, (__global const ushort *)w,
-        row_b, term_b + step, &sizes, item);
-    int chained = 0;
-    int first_m = item / 4 * 4;
-    int first_n = item % 4 * 4;
+        own_a, term_a + place, &sizes, item);
+    fetch_b(next_b, (__global const float *)w,
+        own_b, term_b + place, &sizes, item);
+    put_a(tile_a + turn * 1088, next_a, item);
+    put_b(tile_b + turn * 576, next_b, item);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    int pair = item / (2 * 8);
+    int first_m = (pair % 8 * 2 + item % 2) * 4;
+    int first_n = (pair / 8 * 8 + item / 2 % 8) * 4;
     float4 sum[4][1];
-    float out[4 * 1 * 4];
+    float4 out[4 * 1];
     #pragma unroll
     for (int i = 0; i < 4; ++i) {
         #pragma unroll
         for (int v = 0; v < 1; ++v) {
             sum[i][v] = 0.0f;
-            vstore4(sum[i][v], i * 1 + v, out);
+            out[i * 1 + v] = 0.0f;
         }
     }
-    for (int k0 = block.begin; k0 < block.end; k0 += 16) {
-        put_a(tile_a, next_a, item);
-        put_b(tile_b, next_b, item);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (k0 > block.begin && step % 64 == 0 && item < 64) {
-            int place = (step + 64) % 128 + item;
-            int k = k0 + 64 + item;
-            term_a[place] = dy_term(&block, &sizes, k);
-            term_b[place] = w_term(&block, &sizes, k);
+    for (int k0 = block.begin; k0 < block.end; k0 += 128) {
+        for (int i = item; i < 128; i += 128) {
+            int k = k0 + 128 + i;
+            int at = (k - block.begin) % 256;
+            term_a[at] = spot_scaled(dy_term(&block, &sizes, k), sizeof(*dy));
+            term_b[at] = spot_scaled(w_term(&block, &sizes, k), sizeof(*w));
         }
-        step = (step + 16) % 128;
-        if (k0 + 16 < block.end) {
-            fetch_a(next_a, (__global const ushort *)dy,
-                own_a, term_a + step, &sizes, item);
-            fetch_b(next_b, (__global const ushort *)w,
-                row_b, term_b + step, &sizes, item);
-        }
-        #pragma unroll 8
-        for (int k = 0; k < 16; ++k) {
-            float4 a0 = read_tile(tile_a + k * 68 + first_m + 0);
-            float4 b0 = read_tile(tile_b + k * 20 + first_n + 0);
-            sum[0][0] += b0.s0 * a0;
-            sum[1][0] += b0.s1 * a0;
-            sum[2][0] += b0.s2 * a0;
-            sum[3][0] += b0.s3 * a0;
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if ((chained += 16) == 128) {
-            chained = 0;
-            #pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                #pragma unroll
-                for (int v = 0; v < 1; ++v) {
-                    float4 total = vload4(i * 1 + v, out) + sum[i][v];
-                    vstore4(total, i * 1 + v, out);
-                    sum[i][v] = 0.0f;
-                }
+        int last = min(k0 + 128, block.end);
+        for (int k = k0; k < last; k += 16) {
+            int more = k + 16 < block.end;
+            place = (place + 16) & (256 - 1);
+            if (more) {
+                fetch_a(next_a, (__global const ushort *)dy,
+                    own_a, term_a + place, &sizes, item);
+                fetch_b(next_b, (__global const float *)w,
+                    own_b, term_b + place, &sizes, item);
             }
+            __local const float *at_a = tile_a + turn * 1088 + first_m;
+            __local const float *at_b = tile_b + turn * 576 + first_n;
+            #pragma unroll
+            for (int k = 0; k < 16; ++k) {
+                float4 a0 = read_tile(at_a + k * 68 + 0);
+                float4 b0 = read_tile(at_b + k * 36 + 0);
+                sum[0][0] += b0.s0 * a0;
+                sum[1][0] += b0.s1 * a0;
+                sum[2][0] += b0.s2 * a0;
+                sum[3][0] += b0.s3 * a0;
+            }
+            turn ^= 1;
+            if (more) {
+                put_a(tile_a + turn * 1088, next_a, item);
+                put_b(tile_b + turn * 576, next_b, item);
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
         }
-    }
-    #pragma unroll
-    for (int i = 0; i < 4; ++i) {
         #pragma unroll
-        for (int v = 0; v < 1; ++v) {
-            float4 total = vload4(i * 1 + v, out) + sum[i][v];
-            vstore4(total, i * 1 + v, out);
+        for (int i = 0; i < 4; ++i) {
+            #pragma unroll
+            for (int v = 0; v < 1; ++v) {
+                out[i * 1 + v] += sum[i][v];
+                sum[i][v] = 0.0f;
+            }
         }
     }
     long at_m[4];
@@ -431,19 +524,19 @@ void bwd_data_local(
         at_m[i] = dx_row(&block, &sizes, first_m + i / 4 * 64 + i % 4);
     long at_n[4];
     for (int i = 0; i < 4; ++i)
-        at_n[i] = dx_column(&block, &sizes, first_n + i / 4 * 16 + i % 4);
+        at_n[i] = dx_column(&block, &sizes, first_n + i / 4 * 32 + i % 4);
     #pragma unroll 1
     for (int sums = 0; sums < 4 * 1; ++sums) {
         long line = at_n[sums / 1];
         const long *place = at_m + sums % 1 * 4;
         if (line >= 0 && place[0] >= 0 && place[3] == place[0] + 3) {
-            float4 value = vload4(sums, out);
+            float4 value = out[sums];
             long i = line + place[0];
             store_dx4(dx, i, value, beta);
         } else {
             for (int j = 0; j < 4; ++j) {
                 if (line >= 0 && place[j] >= 0) {
-                    float value = out[4 * sums + j];
+                    float value = ((const float *)out)[4 * sums + j];
                     long i = line + place[j];
                     store_dx(dx, i, value, beta);
                 }

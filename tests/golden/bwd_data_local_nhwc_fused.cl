@@ -72,7 +72,7 @@ void block_taps(block_t *b, const sizes_t *s) {
     b->taps_s = (s->s - b->s0 + b->s_step - 1) / b->s_step;
     b->taps = taps_r * b->taps_s;
     b->begin = 0;
-    b->end = b->taps * s->group_k;
+    b->end = b->taps * ((s->group_k + 16 - 1) / 16 * 16);
 }
 
 __attribute__((always_inline))
@@ -80,8 +80,8 @@ void block_place(block_t *b, const sizes_t *s, int number) {
     b->lines = (s->h - 1) / s->stride_h + 1;
     b->columns = (s->w - 1) / s->stride_w + 1;
     int pixel_tiles = (s->n * b->lines * b->columns + 64 - 1) / 64;
-    int c_tiles = (s->group_c + 16 - 1) / 16;
-    b->c0 = number % c_tiles * 16;
+    int c_tiles = (s->group_c + 32 - 1) / 32;
+    b->c0 = number % c_tiles * 32;
     number /= c_tiles;
     b->pixel0 = number % pixel_tiles * 64;
     number /= pixel_tiles;
@@ -107,8 +107,8 @@ int3 pixel_at(const block_t *b, const sizes_t *s, int row) {
 
 __attribute__((always_inline))
 int3 term_at(const block_t *b, const sizes_t *s, int k) {
-    int tap = k / s->group_k;
-    int channel = k % s->group_k;
+    int tap = k / 16 % b->taps;
+    int channel = k / 16 / b->taps * 16 + k % 16;
     int r = b->r0 + tap / b->taps_s * b->r_step;
     int t = b->s0 + tap % b->taps_s * b->s_step;
     return (int3)(channel, r, t);
@@ -148,9 +148,8 @@ spot_t spot(int exists, long at, int y, int x)
 
 int spot_inside(spot_t row, spot_t term, int limit_y, int limit_x)
 {
-    int y = row.z + term.z;
-    int x = row.w + term.w;
-    return y >= 0 && y < limit_y && x >= 0 && x < limit_x;
+    return (uint)(row.z + term.z) < (uint)limit_y &
+           (uint)(row.w + term.w) < (uint)limit_x;
 }
 
 long spot_index(spot_t row, spot_t term)
@@ -158,12 +157,10 @@ long spot_index(spot_t row, spot_t term)
     return as_long(row.xy) + as_long(term.xy);
 }
 
-/* Do count spots, first to last, lie side by side in memory and in one row of
- * the tensor? Their columns are then reach apart. */
-int spots_join(spot_t first, spot_t last, int count, int reach)
+/* The same with an index in units that are so many times smaller. */
+spot_t spot_scaled(spot_t s, int times)
 {
-    return as_long(last.xy) - as_long(first.xy) == count - 1 &&
-           last.z == first.z && last.w - first.w == reach;
+    return (spot_t)(as_int2(as_long(s.xy) * times), s.z, s.w);
 }
 
 __attribute__((always_inline))
@@ -179,6 +176,8 @@ spot_t dy_term(const block_t *b, const sizes_t *s, int k) {
     if (k >= b->end)
         return spot(0, 0, 0, 0);
     int3 term = term_at(b, s, k);
+    if (term.x >= s->group_k)
+        return spot(0, 0, 0, 0);
     int y = (b->h0 + s->pad_top - term.y * s->dilation_h) / s->stride_h;
     int x = (b->w0 + s->pad_left - term.z * s->dilation_w) / s->stride_w;
     long at = term.x * s->dy_channel + y * s->dy_row + x * s->dy_column;
@@ -197,6 +196,8 @@ spot_t w_term(const block_t *b, const sizes_t *s, int k) {
     if (k >= b->end)
         return spot(0, 0, 0, 0);
     int3 term = term_at(b, s, k);
+    if (term.x >= s->group_k)
+        return spot(0, 0, 0, 0);
     long at = term.x * s->w_image + term.y * s->w_row + term.z * s->w_column;
     return spot(1, at, 0, 0);
 }
@@ -214,20 +215,32 @@ static float round_dy(float v) {
 }
 
 __attribute__((always_inline))
+static int inside_a(spot_t r, spot_t t, const sizes_t *sizes) {
+    return spot_inside(r, t, sizes->p, sizes->q);
+}
+
+__attribute__((always_inline))
+static __global const float *from_a(__global const float *p, spot_t r, spot_t t) {
+    return (__global const float *)((__global const char *)p + spot_index(r, t));
+}
+
+__attribute__((always_inline))
 static float pick_a(__global const float *p, spot_t r, spot_t t, const sizes_t *sizes) {
-    return spot_inside(r, t, sizes->p, sizes->q) ? p[spot_index(r, t)] : (float)0;
+    if (!inside_a(r, t, sizes))
+        return (float)0;
+    p = from_a(p, r, t);
+    return *p;
 }
 
 __attribute__((always_inline))
 static void fetch_a(float *next, __global const float *p,
     __local const spot_t *row,
     __local const spot_t *term, const sizes_t *sizes, int item) {
-    int k = item % 16 * 1;
-    spot_t t = term[k];
+    spot_t t = term[item % 16 * 1];
     #pragma unroll
-    for (int i = 0; i < 16; ++i) {
-        int index = item + i * 64;
-        spot_t r = row[index / 16];
+    for (int i = 0; i < 8; ++i) {
+        int index = item + i * 128;
+        spot_t r = row[index / 16 * 1];
         next[i] = pick_a(p, r, t, sizes);
     }
 }
@@ -235,9 +248,9 @@ static void fetch_a(float *next, __global const float *p,
 __attribute__((always_inline))
 static void put_a(__local ushort *tile, const float *next, int item) {
     #pragma unroll
-    for (int i = 0; i < 16; ++i) {
-        int index = item + i * 64;
-        int row = index / 16;
+    for (int i = 0; i < 8; ++i) {
+        int index = item + i * 128;
+        int row = index / 16 * 1;
         int k = index % 16 * 1;
         float value = round_dy(next[i]);
         vstore_half(value, k * 68 + row, (__local half *)tile);
@@ -257,8 +270,21 @@ static float round_w(float v) {
 }
 
 __attribute__((always_inline))
+static int inside_b(spot_t r, spot_t t, const sizes_t *sizes) {
+    return r.z + t.z >= 0;
+}
+
+__attribute__((always_inline))
+static __global const float *from_b(__global const float *p, spot_t r, spot_t t) {
+    return (__global const float *)((__global const char *)p + spot_index(r, t));
+}
+
+__attribute__((always_inline))
 static float pick_b(__global const float *p, spot_t r, spot_t t, const sizes_t *sizes) {
-    return spot_inside(r, t, 1, 1) ? p[spot_index(r, t)] : (float)0;
+    if (!inside_b(r, t, sizes))
+        return (float)0;
+    p = from_b(p, r, t);
+    return *p;
 }
 
 __attribute__((always_inline))
@@ -267,9 +293,9 @@ static void fetch_b(float *next, __global const float *p,
     __local const spot_t *term, const sizes_t *sizes, int item) {
     #pragma unroll
     for (int i = 0; i < 4; ++i) {
-        int index = item + i * 64;
+        int index = item + i * 128;
         spot_t r = own[i % 1];
-        spot_t t = term[index / 16];
+        spot_t t = term[index / 32 * 1];
         next[i] = pick_b(p, r, t, sizes);
     }
 }
@@ -278,11 +304,11 @@ __attribute__((always_inline))
 static void put_b(__local ushort *tile, const float *next, int item) {
     #pragma unroll
     for (int i = 0; i < 4; ++i) {
-        int index = item + i * 64;
-        int row = index % 16 * 1;
-        int k = index / 16;
+        int index = item + i * 128;
+        int row = index % 32 * 1;
+        int k = index / 32 * 1;
         float value = round_w(next[i]);
-        vstore_half(value, k * 20 + row, (__local half *)tile);
+        vstore_half(value, k * 36 + row, (__local half *)tile);
     }
 }
 
@@ -419,7 +445,7 @@ static void store_dx4(__global half *p, long i,
 }
 
 __kernel
-__attribute__((reqd_work_group_size(64, 1, 1)))
+__attribute__((reqd_work_group_size(128, 1, 1)))
 void bwd_data_local(
     __global const float *dy, long dy_offset,
     __global const float *w, long w_offset,
@@ -435,92 +461,91 @@ void bwd_data_local(
     block_t block;
     block_place(&block, &sizes, (int)get_group_id(0));
     int item = (int)get_local_id(0);
-    __local ushort tile_a[16 * 68] __attribute__((aligned(16)));
-    __local spot_t row_a[64], term_a[128];
-    float next_a[16];
-    for (int i = item; i < 64; i += 64)
-        row_a[i] = dy_row(&block, &sizes, i);
-    __local ushort tile_b[16 * 20] __attribute__((aligned(16)));
-    __local spot_t row_b[16], term_b[128];
+    __local ushort tile_a[2 * 1088] __attribute__((aligned(16)));
+    __local spot_t row_a[64], term_a[256];
+    float next_a[8];
+    for (int i = item; i < 64; i += 128)
+        row_a[i] = spot_scaled(dy_row(&block, &sizes, i), sizeof(float));
+    __local ushort tile_b[2 * 576] __attribute__((aligned(16)));
+    __local spot_t row_b[32], term_b[256];
     float next_b[4];
-    for (int i = item; i < 16; i += 64)
-        row_b[i] = w_row(&block, &sizes, i);
-    for (int place = item; place < 128; place += 64) {
-        int k = block.begin + place;
-        term_a[place] = dy_term(&block, &sizes, k);
-        term_b[place] = w_term(&block, &sizes, k);
+    for (int i = item; i < 32; i += 128)
+        row_b[i] = spot_scaled(w_row(&block, &sizes, i), sizeof(float));
+    for (int at = item; at < 128; at += 128) {
+        int k = block.begin + at;
+        term_a[at] = spot_scaled(dy_term(&block, &sizes, k), sizeof(*dy));
+        term_b[at] = spot_scaled(w_term(&block, &sizes, k), sizeof(*w));
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     spot_t own_b[1];
     #pragma unroll
     for (int i = 0; i < 1; ++i) {
-        int first = (item + i * 64) % 16 * 1;
-        own_b[i] = row_b[first];
+        own_b[i] = row_b[(item + i * 128) % 32 * 1];
     }
-    int step = 0; /* the place of its terms */
+    int place = 0; /* of the step's terms */
+    int turn = 0; /* of the tiles */
     fetch_a(next_a, (__global const float *)dy,
-        row_a, term_a + step, &sizes, item);
+        row_a, term_a + place, &sizes, item);
     fetch_b(next_b, (__global const float *)w,
-        own_b, term_b + step, &sizes, item);
-    int chained = 0;
-    int first_m = item / 4 * 4;
-    int first_n = item % 4 * 4;
+        own_b, term_b + place, &sizes, item);
+    put_a(tile_a + turn * 1088, next_a, item);
+    put_b(tile_b + turn * 576, next_b, item);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    int pair = item / (2 * 8);
+    int first_m = (pair % 8 * 2 + item % 2) * 4;
+    int first_n = (pair / 8 * 8 + item / 2 % 8) * 4;
     float4 sum[4][1];
-    float out[4 * 1 * 4];
+    float4 out[4 * 1];
     #pragma unroll
     for (int i = 0; i < 4; ++i) {
         #pragma unroll
         for (int v = 0; v < 1; ++v) {
             sum[i][v] = 0.0f;
-            vstore4(sum[i][v], i * 1 + v, out);
+            out[i * 1 + v] = 0.0f;
         }
     }
-    for (int k0 = block.begin; k0 < block.end; k0 += 16) {
-        put_a(tile_a, next_a, item);
-        put_b(tile_b, next_b, item);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (k0 > block.begin && step % 64 == 0 && item < 64) {
-            int place = (step + 64) % 128 + item;
-            int k = k0 + 64 + item;
-            term_a[place] = dy_term(&block, &sizes, k);
-            term_b[place] = w_term(&block, &sizes, k);
+    for (int k0 = block.begin; k0 < block.end; k0 += 128) {
+        for (int i = item; i < 128; i += 128) {
+            int k = k0 + 128 + i;
+            int at = (k - block.begin) % 256;
+            term_a[at] = spot_scaled(dy_term(&block, &sizes, k), sizeof(*dy));
+            term_b[at] = spot_scaled(w_term(&block, &sizes, k), sizeof(*w));
         }
-        step = (step + 16) % 128;
-        if (k0 + 16 < block.end) {
-            fetch_a(next_a, (__global const float *)dy,
-                row_a, term_a + step, &sizes, item);
-            fetch_b(next_b, (__global const float *)w,
-                own_b, term_b + step, &sizes, item);
-        }
-        #pragma unroll 8
-        for (int k = 0; k < 16; ++k) {
-            float4 a0 = read_tile(tile_a + k * 68 + first_m + 0);
-            float4 b0 = read_tile(tile_b + k * 20 + first_n + 0);
-            sum[0][0] += a0.s0 * b0;
-            sum[1][0] += a0.s1 * b0;
-            sum[2][0] += a0.s2 * b0;
-            sum[3][0] += a0.s3 * b0;
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if ((chained += 16) == 128) {
-            chained = 0;
-            #pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                #pragma unroll
-                for (int v = 0; v < 1; ++v) {
-                    float4 total = vload4(i * 1 + v, out) + sum[i][v];
-                    vstore4(total, i * 1 + v, out);
-                    sum[i][v] = 0.0f;
-                }
+        int last = min(k0 + 128, block.end);
+        for (int k = k0; k < last; k += 16) {
+            int more = k + 16 < block.end;
+            place = (place + 16) & (256 - 1);
+            if (more) {
+                fetch_a(next_a, (__global const float *)dy,
+                    row_a, term_a + place, &sizes, item);
+                fetch_b(next_b, (__global const float *)w,
+                    own_b, term_b + place, &sizes, item);
             }
+            __local const ushort *at_a = tile_a + turn * 1088 + first_m;
+            __local const ushort *at_b = tile_b + turn * 576 + first_n;
+            #pragma unroll
+            for (int k = 0; k < 16; ++k) {
+                float4 a0 = read_tile(at_a + k * 68 + 0);
+                float4 b0 = read_tile(at_b + k * 36 + 0);
+                sum[0][0] += a0.s0 * b0;
+                sum[1][0] += a0.s1 * b0;
+                sum[2][0] += a0.s2 * b0;
+                sum[3][0] += a0.s3 * b0;
+            }
+            turn ^= 1;
+            if (more) {
+                put_a(tile_a + turn * 1088, next_a, item);
+                put_b(tile_b + turn * 576, next_b, item);
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
         }
-    }
-    #pragma unroll
-    for (int i = 0; i < 4; ++i) {
         #pragma unroll
-        for (int v = 0; v < 1; ++v) {
-            float4 total = vload4(i * 1 + v, out) + sum[i][v];
-            vstore4(total, i * 1 + v, out);
+        for (int i = 0; i < 4; ++i) {
+            #pragma unroll
+            for (int v = 0; v < 1; ++v) {
+                out[i * 1 + v] += sum[i][v];
+                sum[i][v] = 0.0f;
+            }
         }
     }
     counts_t tally = { 0, 0, 0, 0, 0, 0 };
@@ -529,19 +554,19 @@ void bwd_data_local(
         at_m[i] = dx_row(&block, &sizes, first_m + i / 4 * 64 + i % 4);
     long at_n[4];
     for (int i = 0; i < 4; ++i)
-        at_n[i] = dx_column(&block, &sizes, first_n + i / 4 * 16 + i % 4);
+        at_n[i] = dx_column(&block, &sizes, first_n + i / 4 * 32 + i % 4);
     #pragma unroll 1
     for (int sums = 0; sums < 4 * 1; ++sums) {
         long line = at_m[sums / 1];
         const long *place = at_n + sums % 1 * 4;
         if (line >= 0 && place[0] >= 0 && place[3] == place[0] + 3) {
-            float4 value = vload4(sums, out);
+            float4 value = out[sums];
             long i = line + place[0];
             store_dx4(dx, i, value, beta, &tally);
         } else {
             for (int j = 0; j < 4; ++j) {
                 if (line >= 0 && place[j] >= 0) {
-                    float value = out[4 * sums + j];
+                    float value = ((const float *)out)[4 * sums + j];
                     long i = line + place[j];
                     store_dx(dx, i, value, beta, &tally);
                 }

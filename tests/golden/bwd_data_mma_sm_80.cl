@@ -148,9 +148,8 @@ spot_t spot(int exists, long at, int y, int x)
 
 int spot_inside(spot_t row, spot_t term, int limit_y, int limit_x)
 {
-    int y = row.z + term.z;
-    int x = row.w + term.w;
-    return y >= 0 && y < limit_y && x >= 0 && x < limit_x;
+    return (uint)(row.z + term.z) < (uint)limit_y &
+           (uint)(row.w + term.w) < (uint)limit_x;
 }
 
 long spot_index(spot_t row, spot_t term)
@@ -158,12 +157,10 @@ long spot_index(spot_t row, spot_t term)
     return as_long(row.xy) + as_long(term.xy);
 }
 
-/* Do count spots, first to last, lie side by side in memory and in one row of
- * the tensor? Their columns are then reach apart. */
-int spots_join(spot_t first, spot_t last, int count, int reach)
+/* The same with an index in units that are so many times smaller. */
+spot_t spot_scaled(spot_t s, int times)
 {
-    return as_long(last.xy) - as_long(first.xy) == count - 1 &&
-           last.z == first.z && last.w - first.w == reach;
+    return (spot_t)(as_int2(as_long(s.xy) * times), s.z, s.w);
 }
 
 __attribute__((always_inline))

@@ -85,23 +85,6 @@ static uint matrix_half(ulong matrix, int along_k, int mn, int k)
 }
 
 /*
- * The value of fp16 bits, by arithmetic that no device lacks and no flush of
- * fp32 subnormals disturbs.
- *
- * SPDX-License-Identifier: Apache-2.0
- */
-float half_value(uint bits)
-{
-    uint magnitude = bits & 0x7fff;
-    float normal = as_float((magnitude << 13) + 0x38000000);
-    float subnormal = (float)(int)magnitude * 0x1p-24f;
-    float special = as_float((magnitude << 13) + 0x70000000);
-    float value = magnitude < 0x0400 ? subnormal
-                : magnitude < 0x7c00 ? normal : special;
-    return bits & 0x8000 ? -value : value;
-}
-
-/*
  * What kernels/wgmma.cl does, one step after the other in plain OpenCL C; an
  * address counts bytes from tiles on.
  *
@@ -224,6 +207,23 @@ int d_row(int lane, int reg, int part) {
 
 int d_column(int lane, int reg, int part) {
     return 8 * (reg / 4) + 2 * (lane % 4) + reg % 2;
+}
+
+/*
+ * The value of fp16 bits, by arithmetic that no device lacks and no flush of
+ * fp32 subnormals disturbs.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+float half_value(uint bits)
+{
+    uint magnitude = bits & 0x7fff;
+    float normal = as_float((magnitude << 13) + 0x38000000);
+    float subnormal = (float)(int)magnitude * 0x1p-24f;
+    float special = as_float((magnitude << 13) + 0x70000000);
+    float value = magnitude < 0x0400 ? subnormal
+                : magnitude < 0x7c00 ? normal : special;
+    return bits & 0x8000 ? -value : value;
 }
 
 static float tile_half(__local const uchar *tiles, uint address) {

@@ -71,8 +71,8 @@ int3 pixel_at(const sizes_t *s, int pixel) {
 
 __attribute__((always_inline))
 int3 column_at(const sizes_t *s, int column) {
-    int tap = column % (s->r * s->s);
-    int channel = column / (s->r * s->s);
+    int tap = column / s->group_c;
+    int channel = column % s->group_c;
     return (int3)(channel, tap / s->s, tap % s->s);
 }
 
@@ -108,9 +108,8 @@ spot_t spot(int exists, long at, int y, int x)
 
 int spot_inside(spot_t row, spot_t term, int limit_y, int limit_x)
 {
-    int y = row.z + term.z;
-    int x = row.w + term.w;
-    return y >= 0 && y < limit_y && x >= 0 && x < limit_x;
+    return (uint)(row.z + term.z) < (uint)limit_y &
+           (uint)(row.w + term.w) < (uint)limit_x;
 }
 
 long spot_index(spot_t row, spot_t term)
@@ -118,12 +117,10 @@ long spot_index(spot_t row, spot_t term)
     return as_long(row.xy) + as_long(term.xy);
 }
 
-/* Do count spots, first to last, lie side by side in memory and in one row of
- * the tensor? Their columns are then reach apart. */
-int spots_join(spot_t first, spot_t last, int count, int reach)
+/* The same with an index in units that are so many times smaller. */
+spot_t spot_scaled(spot_t s, int times)
 {
-    return as_long(last.xy) - as_long(first.xy) == count - 1 &&
-           last.z == first.z && last.w - first.w == reach;
+    return (spot_t)(as_int2(as_long(s.xy) * times), s.z, s.w);
 }
 
 __attribute__((always_inline))
@@ -161,64 +158,140 @@ spot_t x_term(const block_t *b, const sizes_t *s, int k) {
 }
 
 __attribute__((always_inline))
-static float pick_a(__global const float *p, spot_t r, spot_t t, const sizes_t *sizes) {
-    return spot_inside(r, t, 1, 1) ? p[spot_index(r, t)] : (float)0;
+long part_row(const block_t *b, const sizes_t *s, int m) {
+    return dw_row(b, s, m);
 }
 
 __attribute__((always_inline))
-static void fetch_a(float *next, __global const float *p,
+long part_column(const block_t *b, const sizes_t *s, int n) {
+    return b->column0 + n < b->columns ? b->column0 + n : -1;
+}
+
+__attribute__((always_inline))
+long part_place(const sizes_t *s, long i) {
+    long k = i / s->w_image;
+    int3 column = column_at(s, (int)(i - k * s->w_image));
+    return k * s->w_image + column.x * s->w_channel + column.y * s->w_row + column.z * s->w_column;
+}
+
+/*
+ * What copies to local memory need that go on by themselves (cp.async): an
+ * address, that of a byte in local memory as PTX counts them, and the end of a
+ * group of copies, which is waited for as a whole.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+static uint shared_address(__local const void *p)
+{
+    uint address;
+    asm("{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }"
+        : "=r"(address) : "l"((ulong)p));
+    return address;
+}
+
+static void copies_commit(void)
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/*
+ * Copies of floats from global to local memory that go on while the work-item
+ * does something else, in groups (copy_group.cl) that are waited for in order.
+ * What does not exist is zero, and is not read.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+static void copy1(__local float *tiles, uint to, __global const float *from,
+                  int exists)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+                 :: "r"(to), "l"(from), "r"(exists ? 4 : 0) : "memory");
+}
+
+/* Both addresses are multiples of 16. */
+static void copy4(__local float *tiles, uint to, __global const float *from,
+                  int exists)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :: "r"(to), "l"(from), "r"(exists ? 16 : 0) : "memory");
+}
+
+/* For all groups but so many. */
+static void copies_wait0(void)
+{
+    asm volatile("cp.async.wait_group 0;" ::: "memory");
+}
+
+static void copies_wait1(void)
+{
+    asm volatile("cp.async.wait_group 1;" ::: "memory");
+}
+
+__attribute__((always_inline))
+static int inside_a(spot_t r, spot_t t, const sizes_t *sizes) {
+    return r.z + t.z >= 0;
+}
+
+__attribute__((always_inline))
+static __global const float *from_a(__global const float *p, spot_t r, spot_t t) {
+    return (__global const float *)((__global const char *)p + spot_index(r, t));
+}
+
+__attribute__((always_inline))
+static void copy_a(__local float *tiles, uint tile, __global const float *p,
     __local const spot_t *row,
     __local const spot_t *term, const sizes_t *sizes, int item) {
-    int k = item % 16 * 1;
-    spot_t t = term[k];
+    spot_t t = term[item % 16 * 1];
     #pragma unroll
-    for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < 2; ++i) {
         int index = item + i * 128;
-        spot_t r = row[index / 16];
-        next[i] = pick_a(p, r, t, sizes);
-    }
-}
-
-__attribute__((always_inline))
-static void put_a(__local float *tile, const float *next, int item) {
-    #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-        int index = item + i * 128;
-        int row = index / 16;
+        spot_t r = row[index / 16 * 4];
+        int row = index / 16 * 4;
         int k = index % 16 * 1;
-        float value = next[i];
-        tile[k * 68 + row] = value;
+        int exists = inside_a(r, t, sizes);
+        __global const float *from = from_a(p, r, t);
+        uint to = tile + 4 * (k * 68 + row);
+        copy1(tiles, to + 0 * 4, from, exists);
+        from += sizes->dy_channel;
+        copy1(tiles, to + 1 * 4, from, exists);
+        from += sizes->dy_channel;
+        copy1(tiles, to + 2 * 4, from, exists);
+        from += sizes->dy_channel;
+        copy1(tiles, to + 3 * 4, from, exists);
     }
 }
 
 __attribute__((always_inline))
-static float pick_b(__global const float *p, spot_t r, spot_t t, const sizes_t *sizes) {
-    return spot_inside(r, t, sizes->h, sizes->w) ? p[spot_index(r, t)] : (float)0;
+static int inside_b(spot_t r, spot_t t, const sizes_t *sizes) {
+    return spot_inside(r, t, sizes->h, sizes->w);
 }
 
 __attribute__((always_inline))
-static void fetch_b(float *next, __global const float *p,
+static __global const float *from_b(__global const float *p, spot_t r, spot_t t) {
+    return (__global const float *)((__global const char *)p + spot_index(r, t));
+}
+
+__attribute__((always_inline))
+static void copy_b(__local float *tiles, uint tile, __global const float *p,
     __local const spot_t *row,
     __local const spot_t *term, const sizes_t *sizes, int item) {
-    int k = item % 16 * 1;
-    spot_t t = term[k];
+    spot_t t = term[item % 16 * 1];
     #pragma unroll
-    for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < 2; ++i) {
         int index = item + i * 128;
-        spot_t r = row[index / 16];
-        next[i] = pick_b(p, r, t, sizes);
-    }
-}
-
-__attribute__((always_inline))
-static void put_b(__local float *tile, const float *next, int item) {
-    #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-        int index = item + i * 128;
-        int row = index / 16;
+        spot_t r = row[index / 16 * 4];
+        int row = index / 16 * 4;
         int k = index % 16 * 1;
-        float value = next[i];
-        tile[k * 68 + row] = value;
+        int exists = inside_b(r, t, sizes);
+        __global const float *from = from_b(p, r, t);
+        uint to = tile + 4 * (k * 68 + row);
+        copy1(tiles, to + 0 * 4, from, exists);
+        from += sizes->x_channel;
+        copy1(tiles, to + 1 * 4, from, exists);
+        from += sizes->x_channel;
+        copy1(tiles, to + 2 * 4, from, exists);
+        from += sizes->x_channel;
+        copy1(tiles, to + 3 * 4, from, exists);
     }
 }
 
@@ -248,112 +321,112 @@ void bwd_weight_local(
     block_t block;
     block_place(&block, &sizes, (int)shape.split, (int)get_group_id(0));
     int item = (int)get_local_id(0);
-    __local float tile_a[16 * 68] __attribute__((aligned(16)));
-    __local spot_t row_a[64], term_a[128];
-    float next_a[8];
+    __local float tile_a[2 * 1088] __attribute__((aligned(16)));
+    __local spot_t row_a[64], term_a[256];
+    uint base_a = shared_address(tile_a);
     for (int i = item; i < 64; i += 128)
-        row_a[i] = dy_row(&block, &sizes, i);
-    __local float tile_b[16 * 68] __attribute__((aligned(16)));
-    __local spot_t row_b[64], term_b[128];
-    float next_b[8];
+        row_a[i] = spot_scaled(dy_row(&block, &sizes, i), sizeof(float));
+    __local float tile_b[2 * 1088] __attribute__((aligned(16)));
+    __local spot_t row_b[64], term_b[256];
+    uint base_b = shared_address(tile_b);
     for (int i = item; i < 64; i += 128)
-        row_b[i] = x_row(&block, &sizes, i);
-    for (int place = item; place < 128; place += 128) {
-        int k = block.begin + place;
-        term_a[place] = dy_term(&block, &sizes, k);
-        term_b[place] = x_term(&block, &sizes, k);
+        row_b[i] = spot_scaled(x_row(&block, &sizes, i), sizeof(float));
+    for (int at = item; at < 128; at += 128) {
+        int k = block.begin + at;
+        term_a[at] = spot_scaled(dy_term(&block, &sizes, k), sizeof(*dy));
+        term_b[at] = spot_scaled(x_term(&block, &sizes, k), sizeof(*x));
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    int step = 0; /* the place of its terms */
-    fetch_a(next_a, (__global const float *)dy,
-        row_a, term_a + step, &sizes, item);
-    fetch_b(next_b, (__global const float *)x,
-        row_b, term_b + step, &sizes, item);
-    int chained = 0;
-    int first_m = item / 16 * 4;
-    int first_n = item % 16 * 4;
+    int place = 0; /* of the step's terms */
+    int turn = 0; /* of the tiles */
+    for (; turn < 1; ++turn) {
+        if (block.begin + place < block.end) {
+            copy_a(tile_a, base_a + 4 * 1088 * turn, dy,
+                row_a, term_a + place, &sizes, item);
+            copy_b(tile_b, base_b + 4 * 1088 * turn, x,
+                row_b, term_b + place, &sizes, item);
+        }
+        copies_commit();
+        place += 16;
+    }
+    int pair = item / (2 * 8);
+    int first_m = (pair % 4 * 2 + item % 2) * 4;
+    int first_n = (pair / 4 * 8 + item / 2 % 8) * 4;
     float4 sum[8][1];
-    float out[8 * 1 * 4];
+    float4 out[8 * 1];
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
         #pragma unroll
         for (int v = 0; v < 1; ++v) {
             sum[i][v] = 0.0f;
-            vstore4(sum[i][v], i * 1 + v, out);
+            out[i * 1 + v] = 0.0f;
         }
     }
-    for (int k0 = block.begin; k0 < block.end; k0 += 16) {
-        put_a(tile_a, next_a, item);
-        put_b(tile_b, next_b, item);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (k0 > block.begin && step % 64 == 0 && item < 64) {
-            int place = (step + 64) % 128 + item;
-            int k = k0 + 64 + item;
-            term_a[place] = dy_term(&block, &sizes, k);
-            term_b[place] = x_term(&block, &sizes, k);
+    for (int k0 = block.begin; k0 < block.end; k0 += 128) {
+        for (int i = item; i < 128; i += 128) {
+            int k = k0 + 128 + i;
+            int at = (k - block.begin) % 256;
+            term_a[at] = spot_scaled(dy_term(&block, &sizes, k), sizeof(*dy));
+            term_b[at] = spot_scaled(x_term(&block, &sizes, k), sizeof(*x));
         }
-        step = (step + 16) % 128;
-        if (k0 + 16 < block.end) {
-            fetch_a(next_a, (__global const float *)dy,
-                row_a, term_a + step, &sizes, item);
-            fetch_b(next_b, (__global const float *)x,
-                row_b, term_b + step, &sizes, item);
-        }
-        #pragma unroll 8
-        for (int k = 0; k < 16; ++k) {
-            float4 a0 = read_tile(tile_a + k * 68 + first_m + 0);
-            float4 a1 = read_tile(tile_a + k * 68 + first_m + 32);
-            float4 b0 = read_tile(tile_b + k * 68 + first_n + 0);
-            sum[0][0] += a0.s0 * b0;
-            sum[1][0] += a0.s1 * b0;
-            sum[2][0] += a0.s2 * b0;
-            sum[3][0] += a0.s3 * b0;
-            sum[4][0] += a1.s0 * b0;
-            sum[5][0] += a1.s1 * b0;
-            sum[6][0] += a1.s2 * b0;
-            sum[7][0] += a1.s3 * b0;
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if ((chained += 16) == 128) {
-            chained = 0;
+        int last = min(k0 + 128, block.end);
+        for (int k = k0; k < last; k += 16) {
+            copies_wait0();
+            barrier(CLK_LOCAL_MEM_FENCE);
+            if (k + 16 < block.end) {
+                copy_a(tile_a, base_a + 4 * 1088 * turn, dy,
+                    row_a, term_a + place, &sizes, item);
+                copy_b(tile_b, base_b + 4 * 1088 * turn, x,
+                    row_b, term_b + place, &sizes, item);
+            }
+            copies_commit();
+            place = (place + 16) & (256 - 1);
+            turn = turn + 1 == 2 ? 0 : turn + 1;
+            __local const float *at_a = tile_a + turn * 1088 + first_m;
+            __local const float *at_b = tile_b + turn * 1088 + first_n;
             #pragma unroll
-            for (int i = 0; i < 8; ++i) {
-                #pragma unroll
-                for (int v = 0; v < 1; ++v) {
-                    float4 total = vload4(i * 1 + v, out) + sum[i][v];
-                    vstore4(total, i * 1 + v, out);
-                    sum[i][v] = 0.0f;
-                }
+            for (int k = 0; k < 16; ++k) {
+                float4 a0 = read_tile(at_a + k * 68 + 0);
+                float4 a1 = read_tile(at_a + k * 68 + 32);
+                float4 b0 = read_tile(at_b + k * 68 + 0);
+                sum[0][0] += a0.s0 * b0;
+                sum[1][0] += a0.s1 * b0;
+                sum[2][0] += a0.s2 * b0;
+                sum[3][0] += a0.s3 * b0;
+                sum[4][0] += a1.s0 * b0;
+                sum[5][0] += a1.s1 * b0;
+                sum[6][0] += a1.s2 * b0;
+                sum[7][0] += a1.s3 * b0;
             }
         }
-    }
-    #pragma unroll
-    for (int i = 0; i < 8; ++i) {
         #pragma unroll
-        for (int v = 0; v < 1; ++v) {
-            float4 total = vload4(i * 1 + v, out) + sum[i][v];
-            vstore4(total, i * 1 + v, out);
+        for (int i = 0; i < 8; ++i) {
+            #pragma unroll
+            for (int v = 0; v < 1; ++v) {
+                out[i * 1 + v] += sum[i][v];
+                sum[i][v] = 0.0f;
+            }
         }
     }
     scratch += block.part * (sizes.k * sizes.w_image);
     long at_m[8];
     for (int i = 0; i < 8; ++i)
-        at_m[i] = dw_row(&block, &sizes, first_m + i / 4 * 32 + i % 4);
+        at_m[i] = part_row(&block, &sizes, first_m + i / 4 * 32 + i % 4);
     long at_n[4];
     for (int i = 0; i < 4; ++i)
-        at_n[i] = dw_column(&block, &sizes, first_n + i / 4 * 64 + i % 4);
+        at_n[i] = part_column(&block, &sizes, first_n + i / 4 * 64 + i % 4);
     #pragma unroll 1
     for (int sums = 0; sums < 8 * 1; ++sums) {
         long line = at_m[sums / 1];
         const long *place = at_n + sums % 1 * 4;
         if (line >= 0 && place[0] >= 0 && place[3] == place[0] + 3) {
-            float4 value = vload4(sums, out);
+            float4 value = out[sums];
             long i = line + place[0];
             vstore4(value, 0, scratch + i);
         } else {
             for (int j = 0; j < 4; ++j) {
                 if (line >= 0 && place[j] >= 0) {
-                    float value = out[4 * sums + j];
+                    float value = ((const float *)out)[4 * sums + j];
                     long i = line + place[j];
                     scratch[i] = value;
                 }
@@ -379,6 +452,6 @@ void bwd_weight_local_sum(
         #pragma unroll 8
         for (int part = 0; part < (int)shape.split; ++part)
             value += scratch[part * count + i];
-        store_dw(dw, i, value, beta);
+        store_dw(dw, part_place(&sizes, i), value, beta);
     }
 }

@@ -108,9 +108,8 @@ spot_t spot(int exists, long at, int y, int x)
 
 int spot_inside(spot_t row, spot_t term, int limit_y, int limit_x)
 {
-    int y = row.z + term.z;
-    int x = row.w + term.w;
-    return y >= 0 && y < limit_y && x >= 0 && x < limit_x;
+    return (uint)(row.z + term.z) < (uint)limit_y &
+           (uint)(row.w + term.w) < (uint)limit_x;
 }
 
 long spot_index(spot_t row, spot_t term)
@@ -118,12 +117,10 @@ long spot_index(spot_t row, spot_t term)
     return as_long(row.xy) + as_long(term.xy);
 }
 
-/* Do count spots, first to last, lie side by side in memory and in one row of
- * the tensor? Their columns are then reach apart. */
-int spots_join(spot_t first, spot_t last, int count, int reach)
+/* The same with an index in units that are so many times smaller. */
+spot_t spot_scaled(spot_t s, int times)
 {
-    return as_long(last.xy) - as_long(first.xy) == count - 1 &&
-           last.z == first.z && last.w - first.w == reach;
+    return (spot_t)(as_int2(as_long(s.xy) * times), s.z, s.w);
 }
 
 __attribute__((always_inline))
@@ -161,33 +158,32 @@ spot_t x_term(const block_t *b, const sizes_t *s, int k) {
 }
 
 __attribute__((always_inline))
-static ushort pick_a(__global const ushort *p, spot_t r, spot_t t, const sizes_t *sizes) {
-    return spot_inside(r, t, 1, 1) ? p[spot_index(r, t)] : (ushort)0;
+static int inside_a(spot_t r, spot_t t, const sizes_t *sizes) {
+    return r.z + t.z >= 0;
 }
 
 __attribute__((always_inline))
-static int whole_a(spot_t r, spot_t t, const sizes_t *sizes) {
-    return spot_inside(r, t, 1, 1);
+static __global const ushort *from_a(__global const ushort *p, spot_t r, spot_t t) {
+    return (__global const ushort *)((__global const char *)p + spot_index(r, t));
+}
+
+__attribute__((always_inline))
+static ushort4 pick_a(__global const ushort *p, spot_t r, spot_t t, const sizes_t *sizes) {
+    if (!inside_a(r, t, sizes))
+        return (ushort4)0;
+    p = from_a(p, r, t);
+    return *(__global const ushort4 *)p;
 }
 
 __attribute__((always_inline))
 static void fetch_a(ushort4 *next, __global const ushort *p,
-    __local const spot_t *row,
-    const spot_t *own, const int *joined,
+    const spot_t *own,
     __local const spot_t *term, const sizes_t *sizes, int item) {
     for (int i = 0; i < 2; ++i) {
         int index = item + i * 128;
-        int first = index % 16 * 4;
         spot_t r = own[i % 1];
-        spot_t t = term[index / 16];
-        if (joined[i % 1] && whole_a(r, t, sizes)) {
-            next[i] = vload4(0, p + spot_index(r, t));
-        } else {
-            next[i].s0 = pick_a(p, row[first + 0], t, sizes);
-            next[i].s1 = pick_a(p, row[first + 1], t, sizes);
-            next[i].s2 = pick_a(p, row[first + 2], t, sizes);
-            next[i].s3 = pick_a(p, row[first + 3], t, sizes);
-        }
+        spot_t t = term[index / 16 * 1];
+        next[i] = pick_a(p, r, t, sizes);
     }
 }
 
@@ -200,40 +196,39 @@ static void put_a(__local float *tile, const ushort4 *next, int item) {
     for (int i = 0; i < 2; ++i) {
         int index = item + i * 128;
         int row = index % 16 * 4;
-        int k = index / 16;
+        int k = index / 16 * 1;
         float4 value = widen_a(next[i]);
         *(__local float4 *)(tile + k * 68 + row) = value;
     }
 }
 
 __attribute__((always_inline))
-static ushort pick_b(__global const ushort *p, spot_t r, spot_t t, const sizes_t *sizes) {
-    return spot_inside(r, t, sizes->h, sizes->w) ? p[spot_index(r, t)] : (ushort)0;
-}
-
-__attribute__((always_inline))
-static int whole_b(spot_t r, spot_t t, const sizes_t *sizes) {
+static int inside_b(spot_t r, spot_t t, const sizes_t *sizes) {
     return spot_inside(r, t, sizes->h, sizes->w);
 }
 
 __attribute__((always_inline))
+static __global const ushort *from_b(__global const ushort *p, spot_t r, spot_t t) {
+    return (__global const ushort *)((__global const char *)p + spot_index(r, t));
+}
+
+__attribute__((always_inline))
+static ushort4 pick_b(__global const ushort *p, spot_t r, spot_t t, const sizes_t *sizes) {
+    if (!inside_b(r, t, sizes))
+        return (ushort4)0;
+    p = from_b(p, r, t);
+    return *(__global const ushort4 *)p;
+}
+
+__attribute__((always_inline))
 static void fetch_b(ushort4 *next, __global const ushort *p,
-    __local const spot_t *row,
-    const spot_t *own, const int *joined,
+    const spot_t *own,
     __local const spot_t *term, const sizes_t *sizes, int item) {
     for (int i = 0; i < 2; ++i) {
         int index = item + i * 128;
-        int first = index % 16 * 4;
         spot_t r = own[i % 1];
-        spot_t t = term[index / 16];
-        if (joined[i % 1] && whole_b(r, t, sizes)) {
-            next[i] = vload4(0, p + spot_index(r, t));
-        } else {
-            next[i].s0 = pick_b(p, row[first + 0], t, sizes);
-            next[i].s1 = pick_b(p, row[first + 1], t, sizes);
-            next[i].s2 = pick_b(p, row[first + 2], t, sizes);
-            next[i].s3 = pick_b(p, row[first + 3], t, sizes);
-        }
+        spot_t t = term[index / 16 * 1];
+        next[i] = pick_b(p, r, t, sizes);
     }
 }
 
@@ -246,7 +241,7 @@ static void put_b(__local float *tile, const ushort4 *next, int item) {
     for (int i = 0; i < 2; ++i) {
         int index = item + i * 128;
         int row = index % 16 * 4;
-        int k = index / 16;
+        int k = index / 16 * 1;
         float4 value = widen_b(next[i]);
         *(__local float4 *)(tile + k * 68 + row) = value;
     }
@@ -289,98 +284,94 @@ void bwd_weight_local(
     block_t block;
     block_place(&block, &sizes, (int)shape.split, (int)get_group_id(0));
     int item = (int)get_local_id(0);
-    __local float tile_a[16 * 68] __attribute__((aligned(16)));
-    __local spot_t row_a[64], term_a[128];
+    __local float tile_a[2 * 1088] __attribute__((aligned(16)));
+    __local spot_t row_a[64], term_a[256];
     ushort4 next_a[2];
     for (int i = item; i < 64; i += 128)
-        row_a[i] = dy_row(&block, &sizes, i);
-    __local float tile_b[16 * 68] __attribute__((aligned(16)));
-    __local spot_t row_b[64], term_b[128];
+        row_a[i] = spot_scaled(dy_row(&block, &sizes, i), sizeof(ushort));
+    __local float tile_b[2 * 1088] __attribute__((aligned(16)));
+    __local spot_t row_b[64], term_b[256];
     ushort4 next_b[2];
     for (int i = item; i < 64; i += 128)
-        row_b[i] = x_row(&block, &sizes, i);
-    for (int place = item; place < 128; place += 128) {
-        int k = block.begin + place;
-        term_a[place] = dy_term(&block, &sizes, k);
-        term_b[place] = x_term(&block, &sizes, k);
+        row_b[i] = spot_scaled(x_row(&block, &sizes, i), sizeof(ushort));
+    for (int at = item; at < 128; at += 128) {
+        int k = block.begin + at;
+        term_a[at] = spot_scaled(dy_term(&block, &sizes, k), sizeof(*dy));
+        term_b[at] = spot_scaled(x_term(&block, &sizes, k), sizeof(*x));
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     spot_t own_a[1];
-    int joined_a[1];
     for (int i = 0; i < 1; ++i) {
-        int first = (item + i * 128) % 16 * 4;
-        own_a[i] = row_a[first];
-        joined_a[i] = spots_join(own_a[i], row_a[first + 4 - 1], 4, 0);
+        own_a[i] = row_a[(item + i * 128) % 16 * 4];
     }
     spot_t own_b[1];
-    int joined_b[1];
     for (int i = 0; i < 1; ++i) {
-        int first = (item + i * 128) % 16 * 4;
-        own_b[i] = row_b[first];
-        joined_b[i] = spots_join(own_b[i], row_b[first + 4 - 1], 4, 0);
+        own_b[i] = row_b[(item + i * 128) % 16 * 4];
     }
-    int step = 0; /* the place of its terms */
+    int place = 0; /* of the step's terms */
+    int turn = 0; /* of the tiles */
     fetch_a(next_a, (__global const ushort *)dy,
-        row_a, own_a, joined_a, term_a + step, &sizes, item);
+        own_a, term_a + place, &sizes, item);
     fetch_b(next_b, (__global const ushort *)x,
-        row_b, own_b, joined_b, term_b + step, &sizes, item);
-    int chained = 0;
-    int first_m = item / 16 * 4;
-    int first_n = item % 16 * 4;
+        own_b, term_b + place, &sizes, item);
+    put_a(tile_a + turn * 1088, next_a, item);
+    put_b(tile_b + turn * 1088, next_b, item);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    int pair = item / (2 * 8);
+    int first_m = (pair % 4 * 2 + item % 2) * 4;
+    int first_n = (pair / 4 * 8 + item / 2 % 8) * 4;
     float4 sum[8][1];
-    float out[8 * 1 * 4];
+    float4 out[8 * 1];
     for (int i = 0; i < 8; ++i) {
         for (int v = 0; v < 1; ++v) {
             sum[i][v] = 0.0f;
-            vstore4(sum[i][v], i * 1 + v, out);
+            out[i * 1 + v] = 0.0f;
         }
     }
-    for (int k0 = block.begin; k0 < block.end; k0 += 16) {
-        put_a(tile_a, next_a, item);
-        put_b(tile_b, next_b, item);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (k0 > block.begin && step % 64 == 0 && item < 64) {
-            int place = (step + 64) % 128 + item;
-            int k = k0 + 64 + item;
-            term_a[place] = dy_term(&block, &sizes, k);
-            term_b[place] = x_term(&block, &sizes, k);
+    for (int k0 = block.begin; k0 < block.end; k0 += 128) {
+        for (int i = item; i < 128; i += 128) {
+            int k = k0 + 128 + i;
+            int at = (k - block.begin) % 256;
+            term_a[at] = spot_scaled(dy_term(&block, &sizes, k), sizeof(*dy));
+            term_b[at] = spot_scaled(x_term(&block, &sizes, k), sizeof(*x));
         }
-        step = (step + 16) % 128;
-        if (k0 + 16 < block.end) {
-            fetch_a(next_a, (__global const ushort *)dy,
-                row_a, own_a, joined_a, term_a + step, &sizes, item);
-            fetch_b(next_b, (__global const ushort *)x,
-                row_b, own_b, joined_b, term_b + step, &sizes, item);
-        }
-        for (int k = 0; k < 16; ++k) {
-            float4 a0 = read_tile(tile_a + k * 68 + first_m + 0);
-            float4 a1 = read_tile(tile_a + k * 68 + first_m + 32);
-            float4 b0 = read_tile(tile_b + k * 68 + first_n + 0);
-            sum[0][0] += a0.s0 * b0;
-            sum[1][0] += a0.s1 * b0;
-            sum[2][0] += a0.s2 * b0;
-            sum[3][0] += a0.s3 * b0;
-            sum[4][0] += a1.s0 * b0;
-            sum[5][0] += a1.s1 * b0;
-            sum[6][0] += a1.s2 * b0;
-            sum[7][0] += a1.s3 * b0;
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if ((chained += 16) == 128) {
-            chained = 0;
-            for (int i = 0; i < 8; ++i) {
-                for (int v = 0; v < 1; ++v) {
-                    float4 total = vload4(i * 1 + v, out) + sum[i][v];
-                    vstore4(total, i * 1 + v, out);
-                    sum[i][v] = 0.0f;
-                }
+        int last = min(k0 + 128, block.end);
+        for (int k = k0; k < last; k += 16) {
+            int more = k + 16 < block.end;
+            place = (place + 16) & (256 - 1);
+            if (more) {
+                fetch_a(next_a, (__global const ushort *)dy,
+                    own_a, term_a + place, &sizes, item);
+                fetch_b(next_b, (__global const ushort *)x,
+                    own_b, term_b + place, &sizes, item);
             }
+            __local const float *at_a = tile_a + turn * 1088 + first_m;
+            __local const float *at_b = tile_b + turn * 1088 + first_n;
+            for (int k = 0; k < 16; ++k) {
+                float4 a0 = read_tile(at_a + k * 68 + 0);
+                float4 a1 = read_tile(at_a + k * 68 + 32);
+                float4 b0 = read_tile(at_b + k * 68 + 0);
+                sum[0][0] += a0.s0 * b0;
+                sum[1][0] += a0.s1 * b0;
+                sum[2][0] += a0.s2 * b0;
+                sum[3][0] += a0.s3 * b0;
+                sum[4][0] += a1.s0 * b0;
+                sum[5][0] += a1.s1 * b0;
+                sum[6][0] += a1.s2 * b0;
+                sum[7][0] += a1.s3 * b0;
+            }
+            turn ^= 1;
+            if (more) {
+                put_a(tile_a + turn * 1088, next_a, item);
+                put_b(tile_b + turn * 1088, next_b, item);
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
         }
-    }
-    for (int i = 0; i < 8; ++i) {
-        for (int v = 0; v < 1; ++v) {
-            float4 total = vload4(i * 1 + v, out) + sum[i][v];
-            vstore4(total, i * 1 + v, out);
+        for (int i = 0; i < 8; ++i) {
+            for (int v = 0; v < 1; ++v) {
+                out[i * 1 + v] += sum[i][v];
+                sum[i][v] = 0.0f;
+            }
         }
     }
     long at_m[8];
@@ -394,13 +385,13 @@ void bwd_weight_local(
         long line = at_m[sums / 1];
         const long *place = at_n + sums % 1 * 4;
         if (line >= 0 && place[0] >= 0 && place[3] == place[0] + 3) {
-            float4 value = vload4(sums, out);
+            float4 value = out[sums];
             long i = line + place[0];
             store_dw4(dw, i, value, beta);
         } else {
             for (int j = 0; j < 4; ++j) {
                 if (line >= 0 && place[j] >= 0) {
-                    float value = out[4 * sums + j];
+                    float value = ((const float *)out)[4 * sums + j];
                     long i = line + place[j];
                     store_dw(dw, i, value, beta);
                 }

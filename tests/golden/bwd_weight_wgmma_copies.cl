@@ -104,9 +104,8 @@ spot_t spot(int exists, long at, int y, int x)
 
 int spot_inside(spot_t row, spot_t term, int limit_y, int limit_x)
 {
-    int y = row.z + term.z;
-    int x = row.w + term.w;
-    return y >= 0 && y < limit_y && x >= 0 && x < limit_x;
+    return (uint)(row.z + term.z) < (uint)limit_y &
+           (uint)(row.w + term.w) < (uint)limit_x;
 }
 
 long spot_index(spot_t row, spot_t term)
@@ -114,12 +113,10 @@ long spot_index(spot_t row, spot_t term)
     return as_long(row.xy) + as_long(term.xy);
 }
 
-/* Do count spots, first to last, lie side by side in memory and in one row of
- * the tensor? Their columns are then reach apart. */
-int spots_join(spot_t first, spot_t last, int count, int reach)
+/* The same with an index in units that are so many times smaller. */
+spot_t spot_scaled(spot_t s, int times)
 {
-    return as_long(last.xy) - as_long(first.xy) == count - 1 &&
-           last.z == first.z && last.w - first.w == reach;
+    return (spot_t)(as_int2(as_long(s.xy) * times), s.z, s.w);
 }
 
 __attribute__((always_inline))
@@ -214,10 +211,9 @@ static uint matrix_half(ulong matrix, int along_k, int mn, int k)
 }
 
 /*
- * Hopper's asynchronous parts as functions: barriers in local memory, copies
- * to it, and what surrounds the products of a warpgroup. An address is that of
- * a byte in local memory, as PTX counts them. Lines that sm_90a alone knows
- * carry the mark that src/ptx.h takes away.
+ * What copies to local memory need that go on by themselves (cp.async): an
+ * address, that of a byte in local memory as PTX counts them, and the end of a
+ * group of copies, which is waited for as a whole.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -229,6 +225,19 @@ static uint shared_address(__local const void *p)
     return address;
 }
 
+static void copies_commit(void)
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/*
+ * Hopper's asynchronous parts as functions: barriers in local memory, copies
+ * to it, and what surrounds the products of a warpgroup. An address is that of
+ * a byte in local memory, as PTX counts them. Lines that sm_90a alone knows
+ * carry the mark that src/ptx.h takes away.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
 /* The same for all of a warp, which the compiler cannot know. */
 static int uniform(int value)
 {
@@ -278,11 +287,6 @@ static void copy16(__local uchar *tiles, uint to, __global const half *from,
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                  :: "r"(to), "l"(from), "r"(exists ? 16 : 0) : "memory");
-}
-
-static void copies_commit(void)
-{
-    asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
 /* ---- By registers ----------------------------------------------------- */

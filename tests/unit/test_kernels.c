@@ -408,29 +408,60 @@ Test(kernels, emit_every_legal_combination_of_values)
             }
 }
 
-/* The generic kernels, those on local memory, the panels and the cast are one
- * program for every shape. */
+/* With its first values, the kernel of that name is one program for both. */
+static void expect_one_source(const char *name, const char *small_problem,
+                              const char *large_problem)
+{
+    use small, large;
+    const clconv_kernel *k = clconv_kernel_find(name, strlen(name));
+    make_use(k, small_problem, "cpu", false, &small);
+    make_use(k, large_problem, "cpu", false, &large);
+    clconv_param_first(k->params, k->param_count, small.values);
+    clconv_param_first(k->params, k->param_count, large.values);
+    char *a = source_of(&small), *b = source_of(&large);
+    cr_assert_str_eq(a, b, "%s for %s and %s", name, small_problem,
+                     large_problem);
+    free(a);
+    free(b);
+}
+
+/* The generic kernels, the panels and the cast are one program for every
+ * shape. */
 Test(kernels, generic_source_does_not_depend_on_sizes)
 {
-    static const char *const names[] = {"cast",
-                                        "bwd_data_generic",
-                                        "bwd_weight_generic",
-                                        "bwd_data_local",
-                                        "bwd_weight_local",
-                                        "bwd_data_panel",
+    static const char *const names[] = {"cast", "bwd_data_generic",
+                                        "bwd_weight_generic", "bwd_data_panel",
                                         "bwd_weight_panel"};
-    for (size_t i = 0; i < COUNT(names); ++i) {
-        use small, large;
-        const clconv_kernel *k = clconv_kernel_find(names[i], strlen(names[i]));
-        make_use(k, "n2c8h7w7k8r3s3p1", "cpu", false, &small);
-        make_use(k, "n3c12h9w10k8r3s5u2x3p1x0x2x1d2x1g4", "cpu", false, &large);
-        clconv_param_first(k->params, k->param_count, small.values);
-        clconv_param_first(k->params, k->param_count, large.values);
-        char *a = source_of(&small), *b = source_of(&large);
-        cr_assert_str_eq(a, b, "%s", names[i]);
-        free(a);
-        free(b);
-    }
+    for (size_t i = 0; i < COUNT(names); ++i)
+        expect_one_source(names[i], "n2c8h7w7k8r3s3p1",
+                          "n3c12h9w10k8r3s5u2x3p1x0x2x1d2x1g4");
+}
+
+/* Those on local memory are one for all shapes whose channels come in fours,
+ * and one for all whose do not. */
+Test(kernels, local_source_depends_on_fours_of_channels_alone)
+{
+    static const char *const names[] = {"bwd_data_local", "bwd_weight_local"};
+    static const char *const pairs[][2] = {
+        {"n2c8h7w7k8r3s3p1", "n3c32h9w10k16r3s5u2x3p1x0x2x1d2x1g4"},
+        {"n2c9h7w7k6r3s3p1", "n3c12h9w10k8r3s5u2x3p1x0x2x1d2x1g4"},
+        {"n2c8h7w7k8r3s3p1_nhwc", "n3c32h9w10k16r3s5u2x3p1x0x2x1d2x1g4_nhwc"},
+        {"n2c9h7w7k6r3s3p1_nhwc", "n3c12h9w10k8r3s5u2x3p1x0x2x1d2x1g4_nhwc"},
+    };
+    for (size_t i = 0; i < COUNT(names); ++i)
+        for (size_t j = 0; j < COUNT(pairs); ++j)
+            expect_one_source(names[i], pairs[j][0], pairs[j][1]);
+}
+
+/* dX's terms are padded to whole blocks of channels: 16 times as many here. */
+Test(kernels, local_leaves_sums_that_padding_makes_too_long)
+{
+    use u;
+    const clconv_kernel *k = clconv_kernel_find("bwd_data_local", 14);
+    make_use(k, "n1c1h8000w8000k1r8000s8000", "gpu", false, &u);
+    cr_assert(k->covers(&u.problem, &u.device));
+    make_use(k, "n1c1h9000w9000k1r9000s9000", "gpu", false, &u);
+    cr_assert_not(k->covers(&u.problem, &u.device));
 }
 
 /* Of the problems of the same types and exponents, a CPU's default plan needs

@@ -107,6 +107,27 @@ Test(planner, takes_the_cheapest_family_of_each_kind_of_device)
     }
 }
 
+/* fp32 goes to local memory by asynchronous copies where the device has them. */
+Test(planner, copies_fp32_asynchronously_from_sm_80_on)
+{
+    static const struct {
+        const char *problem, *preset, *values;
+    } cases[] = {
+        {LARGE "_fp32", "sm_90", "copy=async"},
+        {LARGE "_fp32", "sm_80", "copy=async"},
+        {LARGE "_fp32", "gpu", "copy=registers"},
+        {LARGE, "sm_80", "copy=registers"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        clconv_steps steps = chosen(cases[i].problem, cases[i].preset, NULL);
+        clconv_text out = CLCONV_TEXT_EMPTY;
+        clconv_steps_format(&steps, &out);
+        cr_assert(strstr(out.data, cases[i].values), "%s on %s: %s",
+                  cases[i].problem, cases[i].preset, out.data);
+        clconv_text_free(&out);
+    }
+}
+
 /* ---- One kernel for both gradients -------------------------------------- */
 
 Test(planner, takes_one_kernel_for_all_where_it_costs_less)
