@@ -195,18 +195,19 @@ typedef struct jobs {
     job job[CLCONV_MAX_STEPS * CLCONV_MAX_PASSES];
 } jobs;
 
-/* Are the operands that the pass reads there? For counting alone, the caller
- * may leave out those that no wanted output needs. */
-static bool has_operands(const clconv_pass *pass, const clconv_call *call)
+/* Is there an operand that the pass reads? For counting alone, the caller may
+ * leave out those that no wanted output needs; a pass that counts several reads
+ * those that are given. */
+static bool has_operand(const clconv_pass *pass, const clconv_call *call)
 {
     for (int i = 0; i < pass->arg_count; ++i) {
         const clconv_arg *arg = &pass->args[i];
         bool reads =
             arg->kind == CLCONV_ARG_TENSOR || arg->kind == CLCONV_ARG_OPERAND;
-        if (reads && arg->tensor <= CLCONV_W && !call->tensor[arg->tensor].mem)
-            return false;
+        if (reads && arg->tensor <= CLCONV_W && call->tensor[arg->tensor].mem)
+            return true;
     }
-    return true;
+    return false;
 }
 
 static bool runs(const clconv_pass *pass, const clconv_call *call)
@@ -216,7 +217,7 @@ static bool runs(const clconv_pass *pass, const clconv_call *call)
     if (pass->serves & call->wanted)
         return true;
     return pass->counts && !(pass->unless & call->wanted) && call->report.mem &&
-           has_operands(pass, call);
+           has_operand(pass, call);
 }
 
 static void collect_jobs(const clconv_launch *l, const clconv_call *call,

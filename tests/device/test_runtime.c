@@ -410,10 +410,10 @@ Test(runtime, a_count_goes_on_past_32_bits)
     rig_close(&r);
 }
 
-Test(runtime, a_report_alone_counts_what_is_given)
+static void expect_counts_of_what_is_given(const clconv_context_options *options)
 {
     rig r;
-    rig_open(&r, HOST_IN_ORDER, problem, NULL);
+    rig_open(&r, HOST_IN_ORDER, problem, options);
     clconv_report report = {0};
     r.args.report.mem = host_buffer(&r.host, sizeof report, &report);
     r.args.dw.mem = r.args.db.mem = r.args.dx.mem = NULL;
@@ -429,6 +429,20 @@ Test(runtime, a_report_alone_counts_what_is_given)
     cr_assert_eq(report.w.nonzero, count_nonzero(&r, RIG_W, r.elements[RIG_W]));
     clReleaseMemObject(r.args.report.mem);
     rig_close(&r);
+}
+
+Test(runtime, a_report_alone_counts_what_is_given)
+{
+    expect_counts_of_what_is_given(NULL);
+}
+
+/* In emulation of wgmma one pass reads all three. */
+Test(runtime, a_report_alone_counts_what_is_given_where_one_pass_reads_all)
+{
+    clconv_context_options options;
+    clconv_context_options_init(&options);
+    options.emulate_unit = "wgmma";
+    expect_counts_of_what_is_given(&options);
 }
 
 /* ---- Threads ----------------------------------------------------------- */
