@@ -1,8 +1,8 @@
 /*
  * Each role has a list of candidates in order of preference: every kernel of
  * the table that covers the problem, with its default values, the cheapest
- * first; each followed by the same with the cast fused, which needs less
- * workspace. The first pair (bwd_data, bwd_weight) that fits the workspace is
+ * first; each followed by the same with the cast fused, then with weights as they
+ * are, which needs less workspace. The first pair (bwd_data, bwd_weight) that fits the workspace is
  * the plan; the cast follows from the copies that the pair wants. Where both are
  * wanted and neither was named, one kernel for both takes their place if it
  * costs less.
@@ -15,7 +15,7 @@
 
 #include "operand.h"
 
-#define MAX_CANDIDATES 16
+#define MAX_CANDIDATES 48
 
 typedef struct candidates {
     clconv_step step[MAX_CANDIDATES];
@@ -122,6 +122,21 @@ static int find_named(const clconv_param *p, const char *text)
     return -1;
 }
 
+/* A named parameter that is left open takes this value: false if there is none
+ * such, or it has it. */
+static bool set_named(const clconv_choice *choice, clconv_step *step,
+                      const char *name, const char *value)
+{
+    int param = find_param(step->kernel, name);
+    if (param < 0 || choice->given[param])
+        return false;
+    int named = find_named(&step->kernel->params[param], value);
+    if (named < 0 || step->values[param] == named)
+        return false;
+    step->values[param] = named;
+    return true;
+}
+
 static void consider_kernel(const search *s, const clconv_kernel *k,
                             candidates *out)
 {
@@ -137,14 +152,10 @@ static void consider_kernel(const search *s, const clconv_kernel *k,
     double cost = cost_of(s, &step);
     consider(s, step, cost, out);
 
-    int cast = find_param(k, "cast");
-    if (cast < 0 || choice->given[cast])
-        return;
-    int fused = find_named(&k->params[cast], "fused");
-    if (fused < 0 || step.values[cast] == fused)
-        return;
-    step.values[cast] = fused;
-    consider(s, step, cost, out);
+    if (set_named(choice, &step, "cast", "fused"))
+        consider(s, step, cost, out);
+    if (set_named(choice, &step, "weights", "plain"))
+        consider(s, step, cost, out);
 }
 
 static const char *role_text(clconv_role role)
