@@ -308,9 +308,9 @@ Test(planner, what_is_prepared_in_the_workspace_can_be_left_out)
     clconv_steps usual = chosen(DENSE "_fp32", "gpu", NULL), lean;
     cr_assert_eq(step_of(&usual, CLCONV_ROLE_BWD_DATA)->kernel,
                  clconv_kernel_find("bwd_data_local", 14));
-    cr_assert_eq(choose(DENSE "_fp32", "gpu", CLCONV_OP_DX, SIZE_MAX, NULL,
-                        &usual),
-                 CLCONV_OK);
+    cr_assert_eq(
+        choose(DENSE "_fp32", "gpu", CLCONV_OP_DX, SIZE_MAX, NULL, &usual),
+        CLCONV_OK);
     cr_assert_gt(usual.workspace, 0);
     cr_assert_eq(choose(DENSE "_fp32", "gpu", CLCONV_OP_DX, 0, NULL, &lean),
                  CLCONV_OK, "%s", clconv_last_error());
