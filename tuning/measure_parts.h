@@ -19,6 +19,10 @@ struct clconv_measure {
     size_t max_workspace;
     cl_command_queue queue;
     clconv_tensors tensors;
+    /* That the next timed call takes, whatever its plan: if each plan went
+     * through the sets by itself, it would find in caches what the one before
+     * it in the turns has just left there, and the first would not. */
+    int next_set;
     cl_mem workspace; /* of all plans; grows; NULL: none yet */
     size_t workspace_size;
     clconv_reference reference;

@@ -24,14 +24,15 @@ static double seconds_now(void *user)
 static bool run_calls(void *user, int which, int calls)
 {
     const timing *t = user;
-    clconv_prepared *p = t->plans[which];
+    clconv_measure *m = t->m;
+    const clconv_prepared *p = t->plans[which];
     for (int i = 0; i < calls; ++i) {
-        if (clconv_measure_enqueue(t->m, p->plan, t->ops, p->next_set) !=
+        if (clconv_measure_enqueue(m, p->plan, t->ops, m->next_set) !=
             CLCONV_OK)
             return false;
-        p->next_set = (p->next_set + 1) % t->m->tensors.sets;
+        m->next_set = (m->next_set + 1) % m->tensors.sets;
     }
-    return clFinish(t->m->queue) == CL_SUCCESS;
+    return clFinish(m->queue) == CL_SUCCESS;
 }
 
 static void keep_spell(const clconv_spell *spell, clconv_trial *out)

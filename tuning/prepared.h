@@ -14,7 +14,6 @@ typedef struct clconv_prepared {
     char *text;
     double error;       /* on random data */
     unsigned long used; /* when: the larger, the later */
-    int next_set;       /* of tensors, that a call takes */
 } clconv_prepared;
 
 /* All 0: empty. */

@@ -3,7 +3,7 @@
  */
 #include "course.h"
 
-#include <math.h>
+#include <limits.h>
 
 /* The candidates of a search, in its order or, all of them, the space's. */
 typedef struct source {
@@ -51,17 +51,27 @@ static int try_some(clconv_course *c, clconv_contest *contest, source *from,
     return taken;
 }
 
+static int most_trials(const clconv_course *c)
+{
+    bool is_bounded = c->rules.trials > 0 && !c->rules.exhaustive;
+    return is_bounded ? c->rules.trials : INT_MAX;
+}
+
 void clconv_stage_search(clconv_course *c, clconv_contest *contest,
                          clconv_search *search, const char *rest, double until)
 {
     source from = {.search = search, .exhaustive = c->rules.exhaustive};
     double begin = clconv_course_spent(c);
     double finish = begin + CLCONV_SEARCH_FINISH * (until - begin);
-    for (;;) {
-        if (clconv_course_spent(c) >= finish)
+    for (int left = most_trials(c), most = left;;) {
+        if (clconv_course_spent(c) >= finish ||
+            most - left >= CLCONV_SEARCH_FINISH * most)
             clconv_search_finish(search);
         int count = clconv_course_batch(c, until);
+        if (count > left)
+            count = left;
         if (!count || !try_some(c, contest, &from, rest, count))
             return;
+        left -= count;
     }
 }

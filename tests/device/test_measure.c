@@ -200,6 +200,44 @@ Test(measure, sets_are_more_than_a_cache_holds)
     close_bench(&b);
 }
 
+/* Sets whose dW was written since all its bytes were 0xFF. */
+static int count_written(const bench *b)
+{
+    const clconv_tensors *t = &b->measure->tensors;
+    int written = 0;
+    for (int i = 0; i < t->sets; ++i) {
+        cl_uint bits;
+        cr_assert(host_read(&b->host, t->mem[CLCONV_DW],
+                            (size_t)i * t->stride[CLCONV_DW], sizeof bits,
+                            &bits));
+        written += bits != UINT32_MAX;
+    }
+    return written;
+}
+
+/* Three calls and one to warm up each. */
+Test(measure, plans_that_take_turns_do_not_share_sets)
+{
+    enum { CALLS = 4 };
+    bench b;
+    open_bench(&b, problem);
+    const char *const plans[] = {"bwd_data_generic;bwd_weight_generic", ""};
+    const clconv_tensors *t = &b.measure->tensors;
+    const cl_uint ones = UINT32_MAX;
+    clconv_trial trials[2];
+    for (int i = 0; i < 2; ++i)
+        trials[i] = prepare(&b, CLCONV_OP_BACKWARD, plans[i]);
+    cr_assert_eq(clEnqueueFillBuffer(
+                     b.host.queue, t->mem[CLCONV_DW], &ones, sizeof ones, 0,
+                     (size_t)t->sets * t->stride[CLCONV_DW], 0, NULL, NULL),
+                 CL_SUCCESS);
+    cr_assert_eq(clFinish(b.host.queue), CL_SUCCESS);
+    clconv_measure_time(b.measure, CLCONV_OP_BACKWARD, plans, 2, 0, trials);
+    cr_assert_geq(t->sets, 2 * CALLS);
+    cr_assert_geq(count_written(&b), 2 * CALLS);
+    close_bench(&b);
+}
+
 /* ---- Wrong plans ------------------------------------------------------- */
 
 /* Changes one element of an operand of the first set, behind the back of what

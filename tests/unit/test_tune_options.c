@@ -81,6 +81,7 @@ Test(tune_options, wrong_values_name_option_and_range)
     assert_wrong("--jobs", "0", "--jobs 0: must be a whole number from 1");
     assert_wrong("--jobs", "65", "--jobs 65");
     assert_wrong("--seed", "-1", "--seed -1");
+    assert_wrong("--trials", "0", "--trials 0: must be a whole number from 1");
     assert_wrong("--plan", "bwd_date", "--plan: plan: no kernel \"bwd_date\"");
     assert_wrong("--inject", "explode:x", "--inject explode:x: must be DEED");
     assert_wrong("--inject", "crash", "--inject crash");

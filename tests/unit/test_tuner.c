@@ -242,6 +242,32 @@ Test(tuner, exhaustive_tries_every_candidate)
     fake_free(&f);
 }
 
+static void assert_baked_after(const fake *f, unsigned ops, int count)
+{
+    for (int i = 0, seen = 0; i < f->count; ++i) {
+        if (f->plans[i].ops != ops)
+            continue;
+        bool is_baked = strstr(f->plans[i].text, "shape=baked") != NULL;
+        cr_assert_eq(is_baked, seen++ >= count, "%d: %s", i, f->plans[i].text);
+    }
+}
+
+Test(tuner, a_search_keeps_to_its_trials_and_bakes_in_the_second_half)
+{
+    fake f;
+    fake_init(&f, SMALL, "gpu");
+    clconv_tuner_backend backend = fake_backend(&f);
+    clconv_tuner_rules rules = {.seconds = 1e6, .trials = 36};
+    clconv_tuner_result result;
+    cr_assert_eq(clconv_tuner_run(&f.problem, &f.device,
+                                  CLCONV_OP_DX | CLCONV_OP_DB, SIZE_MAX, &rules,
+                                  &backend, &result),
+                 CLCONV_OK);
+    cr_assert_eq(prepared_of(&f, CLCONV_OP_DX), rules.trials);
+    assert_baked_after(&f, CLCONV_OP_DX, 24);
+    fake_free(&f);
+}
+
 /* ---- What fails -------------------------------------------------------- */
 
 static clconv_outcome only_default_is_right(const fake *f, unsigned ops,

@@ -187,8 +187,8 @@ static void replay(const exhaustive *e, int role, FILE *to)
         int trials = (t->count * shares[i] + 99) / 100;
         double reached = s ? search_with(t, s, trials) : (double)INFINITY;
         clconv_search_free(s);
-        fprintf(to, "%s %.1f %% with %d %%", i ? "," : "",
-                100 * best_of(t) / reached, shares[i]);
+        fprintf(to, "%s %.1f %% with %d (%d %%)", i ? "," : "",
+                100 * best_of(t) / reached, trials, shares[i]);
     }
 }
 

@@ -4,6 +4,7 @@
 #include "options.h"
 
 #include <getopt.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,8 @@ static const char usage[] =
     "  --device TEXT       the device whose name contains TEXT\n"
     "  --budget TIME       for all problems together, such as 90s, 5m, 2h;\n"
     "                      default a minute a problem\n"
+    "  --trials N          candidates of each gradient at most, within the\n"
+    "                      budget; default: as many as fit\n"
     "  --resume            take what the journal has of an earlier run; plans\n"
     "                      that crashed or hung are never tried again\n"
     "  --seed N            of the search, default 1\n"
@@ -81,6 +84,7 @@ enum {
     OPT_FILE,
     OPT_DEVICE,
     OPT_BUDGET,
+    OPT_TRIALS,
     OPT_RESUME,
     OPT_SEED,
     OPT_PLAN,
@@ -100,6 +104,7 @@ static const struct option long_options[] = {
     {"file", required_argument, NULL, OPT_FILE},
     {"device", required_argument, NULL, OPT_DEVICE},
     {"budget", required_argument, NULL, OPT_BUDGET},
+    {"trials", required_argument, NULL, OPT_TRIALS},
     {"resume", no_argument, NULL, OPT_RESUME},
     {"seed", required_argument, NULL, OPT_SEED},
     {"plan", required_argument, NULL, OPT_PLAN},
@@ -169,6 +174,15 @@ static bool read_seed(tune_options *o)
     return true;
 }
 
+static bool read_trials(tune_options *o)
+{
+    int64_t value;
+    if (!read_integer("--trials", 1, INT_MAX, &value))
+        return false;
+    o->trials = (int)value;
+    return true;
+}
+
 static bool read_jobs(tune_options *o)
 {
     int64_t value;
@@ -195,6 +209,7 @@ static bool apply_option(int code, tune_options *o)
     case OPT_FILE: return problem_list_add_file(optarg, NULL, &o->problems);
     case OPT_DEVICE: o->device = optarg; return true;
     case OPT_BUDGET: return options_duration("--budget", optarg, &o->budget);
+    case OPT_TRIALS: return read_trials(o);
     case OPT_RESUME: o->resume = true; return true;
     case OPT_SEED: return read_seed(o);
     case OPT_PLAN: return read_plan(o);

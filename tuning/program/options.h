@@ -31,6 +31,7 @@ typedef struct tune_options {
     const char *device, *cache_dir; /* NULL: not given */
     double budget; /* seconds, of the whole run; 0: a minute a problem */
     double limit;  /* seconds for a plan to be prepared */
+    int trials;    /* of each search at most; 0: as many as fit */
     bool resume;
     uint64_t seed;
     const char *plan;        /* candidates have its kernels and values */

@@ -46,6 +46,7 @@ static clconv_tuner_rules make_rules(const run *r, size_t index)
     return (clconv_tuner_rules){
         .seconds = left > 0 ? left / (double)(r->problems->count - index) : 0,
         .batch = r->station->jobs > BATCH_MIN ? r->station->jobs : BATCH_MIN,
+        .trials = o->trials,
         .seed = o->seed,
         .within = o->plan,
         .exhaustive = o->exhaustive != NULL,
