@@ -195,19 +195,23 @@ typedef struct jobs {
     job job[CLCONV_MAX_STEPS * CLCONV_MAX_PASSES];
 } jobs;
 
-/* Is there an operand that the pass reads? For counting alone, the caller may
+/* Is there an operand that the pass reads, if it reads any? For counting alone, the caller may
  * leave out those that no wanted output needs; a pass that counts several reads
  * those that are given. */
 static bool has_operand(const clconv_pass *pass, const clconv_call *call)
 {
+    bool reads_any = false;
     for (int i = 0; i < pass->arg_count; ++i) {
         const clconv_arg *arg = &pass->args[i];
         bool reads =
             arg->kind == CLCONV_ARG_TENSOR || arg->kind == CLCONV_ARG_OPERAND;
-        if (reads && arg->tensor <= CLCONV_W && call->tensor[arg->tensor].mem)
+        if (!reads || arg->tensor > CLCONV_W)
+            continue;
+        if (call->tensor[arg->tensor].mem)
             return true;
+        reads_any = true;
     }
-    return false;
+    return !reads_any;
 }
 
 static bool runs(const clconv_pass *pass, const clconv_call *call)
