@@ -56,7 +56,9 @@ check_roles(const clconv_parsed *p, const clconv_choice choices[CLCONV_ROLES])
         [CLCONV_ROLE_BWD_DATA] = {CLCONV_OP_DX, "dx"},
         [CLCONV_ROLE_BWD_WEIGHT] = {CLCONV_OP_DW, "dw"},
     };
-    if (choices[CLCONV_ROLE_BACKWARD].kernel)
+    const unsigned both = CLCONV_OP_DX | CLCONV_OP_DW;
+    const clconv_kernel *backward = choices[CLCONV_ROLE_BACKWARD].kernel;
+    if (backward && (p->record.ops & both) == both)
         return CLCONV_RECORD_OK;
     for (int role = 0; role < CLCONV_ROLES; ++role)
         if ((p->record.ops & needs[role].ops) && !choices[role].kernel) {

@@ -58,8 +58,7 @@ int clconv_fused_lanes(int line);
 /* Bytes of local memory. */
 int64_t clconv_fused_local(const clconv_fused *f);
 
-/* Positions of a row; of the batch. */
-int64_t clconv_fused_pitch(const clconv_problem *p);
+/* Positions of the batch. */
 int64_t clconv_fused_length(const clconv_problem *p, int64_t batch);
 
 /* Floats that a work-group leaves in scratch: sums of dW, then of dbias. */

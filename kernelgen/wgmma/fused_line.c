@@ -1,7 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "cost.h"
 #include "fused.h"
 #include "integers.h"
 #include "nest.h"
@@ -10,7 +9,7 @@
 
 /* ---- Sizes ------------------------------------------------------------ */
 
-int64_t clconv_fused_pitch(const clconv_problem *p)
+static int64_t pitch_of(const clconv_problem *p)
 {
     return p->w + clconv_max(p->pad_left, p->pad_right);
 }
@@ -22,13 +21,12 @@ static int64_t image_rows(const clconv_problem *p)
 
 int64_t clconv_fused_length(const clconv_problem *p, int64_t batch)
 {
-    return batch * image_rows(p) * clconv_fused_pitch(p);
+    return batch * image_rows(p) * pitch_of(p);
 }
 
 static int64_t halo_of(const clconv_problem *p)
 {
-    return (p->r - 1) * p->dilation_h * clconv_fused_pitch(p) +
-           (p->s - 1) * p->dilation_w;
+    return (p->r - 1) * p->dilation_h * pitch_of(p) + (p->s - 1) * p->dilation_w;
 }
 
 /* One work-group a compute unit, if there is a tile for each. */

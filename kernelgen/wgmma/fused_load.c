@@ -27,7 +27,7 @@
 #include "operand.h"
 
 /* Octets of W that a work-item reads at a time. */
-#define AT_ONCE 4
+#define WEIGHTS_AT_ONCE 4
 
 typedef struct reader {
     clconv_tensor tensor;
@@ -365,14 +365,14 @@ static void open_load_w(clconv_emit *e)
 /* Several octets are read before the first is used. */
 static void emit_load_vectors(clconv_emit *e)
 {
-    clconv_emit_set(e, "at_once", AT_ONCE);
+    clconv_emit_set(e, "weights", WEIGHTS_AT_ONCE);
     clconv_emit_line(e, "const int octets = $taps * $k_line * $octets;");
     clconv_emit_line(e, "#pragma unroll 1");
     clconv_emit_open(e, "for (int first = item; first < octets; first += "
-                        "$at_once * $items)");
-    clconv_emit_line(e, "$raw raw[$at_once];");
+                        "$weights * $items)");
+    clconv_emit_line(e, "$raw raw[$weights];");
     clconv_emit_line(e, "#pragma unroll");
-    clconv_emit_open(e, "for (int j = 0; j < $at_once; ++j)");
+    clconv_emit_open(e, "for (int j = 0; j < $weights; ++j)");
     clconv_emit_line(e, "const int i = first + j * $items;");
     clconv_emit_line(e, "const int k = i / $octets % $k_line;");
     clconv_emit_line(e, "const int tap = i / ($octets * $k_line);");
@@ -383,7 +383,7 @@ static void emit_load_vectors(clconv_emit *e)
                         "? from : -1, 8 * (i % $octets), s);");
     clconv_emit_close(e);
     clconv_emit_line(e, "#pragma unroll");
-    clconv_emit_open(e, "for (int j = 0; j < $at_once; ++j)");
+    clconv_emit_open(e, "for (int j = 0; j < $weights; ++j)");
     clconv_emit_line(e, "const int i = first + j * $items;");
     clconv_emit_line(e, "if (counting)");
     clconv_emit_line(e, "    see_octet_w(raw[j], seen);");

@@ -49,10 +49,7 @@ static void emit_half_pair(clconv_emit *e, const clconv_problem *p)
         clconv_emit_line(e, "y = isfinite(y) ? clamp(y, -65504.0f, 65504.0f) : "
                             "y;");
     }
-    clconv_emit_line(e, "uint halves;");
-    clconv_emit_line(e, "asm(\"cvt.rn.f16x2.f32 %0, %1, %2;\" : "
-                        "\"=r\"(halves) : \"f\"(y), \"f\"(x));");
-    clconv_emit_line(e, "return halves;");
+    clconv_emit_line(e, "return halves2(x, y);");
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }

@@ -907,9 +907,7 @@ static void store_pair(__global half *p, long row,
 static uint half_pair(float x, float y) {
     x = isfinite(x) ? clamp(x, -65504.0f, 65504.0f) : x;
     y = isfinite(y) ? clamp(y, -65504.0f, 65504.0f) : y;
-    uint halves;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(halves) : "f"(y), "f"(x));
-    return halves;
+    return halves2(x, y);
 }
 
 __kernel

@@ -313,6 +313,30 @@ Test(record, a_plan_names_a_kernel_for_every_output)
     free(line);
 }
 
+/* It stands for cast, dX and dW where both gradients were timed. */
+Test(record, a_kernel_for_both_gradients_needs_no_other)
+{
+    static const struct {
+        unsigned ops;
+        clconv_record_result result;
+    } cases[] = {
+        {CLCONV_OP_BACKWARD, CLCONV_RECORD_OK},
+        {CLCONV_OP_DX | CLCONV_OP_DW, CLCONV_RECORD_OK},
+        {CLCONV_OP_DX, CLCONV_RECORD_DAMAGED},
+        {CLCONV_OP_DW | CLCONV_OP_DB, CLCONV_RECORD_DAMAGED},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        clconv_record r = sample(), out;
+        char why[512];
+        strcpy(r.plan, "bwd_fused:shape=baked");
+        r.ops = cases[i].ops;
+        char *line = line_of(&r);
+        cr_assert_eq(parse(line, strlen(line), true, &out, why, sizeof why),
+                     cases[i].result, "%u: %s", cases[i].ops, why);
+        free(line);
+    }
+}
+
 Test(record, a_line_has_a_limit)
 {
     static char line[CLCONV_RECORD_LINE + 1];
