@@ -89,6 +89,28 @@ Test(tuner, finds_a_plan_close_to_the_fastest_kernels)
     }
 }
 
+/* Each of its values once, whole plans with no cast or other kernel. */
+Test(tuner, tries_the_kernel_for_both_gradients)
+{
+    static const char name[] = "bwd_fused:";
+    fake f;
+    fake_init(&f, "n64c32h16w16k32r3s3p1", "sm_90");
+    tuned(&f, CLCONV_OP_BACKWARD, 1000);
+    clconv_search *all = search_of(&f, CLCONV_ROLE_BACKWARD);
+    int tried = 0;
+    for (int i = 0; i < f.count; ++i) {
+        if (!strstr(f.plans[i].text, name))
+            continue;
+        ++tried;
+        cr_assert_eq(strncmp(f.plans[i].text, name, strlen(name)), 0);
+        cr_assert_null(strchr(f.plans[i].text, ';'));
+        cr_assert_eq(f.plans[i].ops, CLCONV_OP_BACKWARD);
+    }
+    cr_assert_geq(tried, clconv_search_size(all));
+    clconv_search_free(all);
+    fake_free(&f);
+}
+
 Test(tuner, answers_with_a_whole_plan_for_any_outputs)
 {
     static const unsigned ops[] = {CLCONV_OP_DX,
