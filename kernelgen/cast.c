@@ -25,6 +25,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cast_pack.h"
+#include "cast_tiles.h"
 #include "cost.h"
 #include "counts.h"
 #include "entry.h"
@@ -74,23 +75,19 @@ static void defaults(const clconv_problem *p, const clconv_device *d,
         values[CHUNK] = 1024;
 }
 
-/* Work-items of a group that packs, at most: on an H200 more of them, with
- * less to do for each, took a fifth longer. */
-#define PACK_LWS 64
+/* Work-items of a group that packs, unless it is one. */
+#define PACK_LWS 256
 
-static clconv_cast_pack pack_of(const clconv_task *t)
+static int pack_lws(const clconv_task *t)
 {
-    return (clconv_cast_pack){
-        .vec = t->values[VEC],
-        .lws = (int)clconv_min(t->values[LWS], PACK_LWS),
-    };
+    bool one = t->values[LWS] == 1 || t->device->max_work_group < PACK_LWS;
+    return one ? 1 : PACK_LWS;
 }
 
 static size_t local_memory(const clconv_task *t)
 {
-    clconv_cast_pack pack = pack_of(t);
     if (clconv_cast_packs_any(t))
-        return clconv_cast_pack_local(t, &pack);
+        return clconv_cast_pack_local(t, pack_lws(t));
     return t->values[LWS] > 1 ? (size_t)t->values[LWS] * sizeof(float) : 0;
 }
 
@@ -179,11 +176,10 @@ static int64_t partial_sums(const clconv_task *t, int64_t batch, int64_t *groups
 static size_t scratch(const clconv_task *t)
 {
     int64_t groups;
-    clconv_cast_pack pack = pack_of(t);
     if (!t->bias)
         return 0;
     if (clconv_cast_pack_sums(t))
-        return clconv_cast_pack_scratch(t, &pack);
+        return clconv_cast_pack_scratch(t, pack_lws(t));
     return (size_t)partial_sums(t, t->problem->n, &groups) * sizeof(float);
 }
 
@@ -263,8 +259,7 @@ static clconv_pass bias_pass(const clconv_task *t)
 
 static clconv_pass pack_pass(const clconv_task *t, int64_t batch)
 {
-    clconv_cast_pack pack = pack_of(t);
-    clconv_pass pass = clconv_cast_pack_pass(t, &pack, batch);
+    clconv_pass pass = clconv_cast_pack_pass(t, pack_lws(t), batch);
     for (clconv_tensor tensor = CLCONV_DY; tensor <= CLCONV_W; ++tensor) {
         part a = {.tensor = tensor, .copies = true};
         if (clconv_cast_packs(t, tensor))
@@ -277,9 +272,9 @@ static clconv_pass pack_pass(const clconv_task *t, int64_t batch)
 
 static clconv_pass last_sum_pass(const clconv_task *t, int64_t batch)
 {
-    clconv_cast_pack pack = pack_of(t);
-    return clconv_cast_pack_sums(t) ? clconv_cast_pack_bias_pass(t, &pack, batch)
-                                    : bias_pass(t);
+    return clconv_cast_pack_sums(t)
+               ? clconv_cast_pack_bias_pass(t, pack_lws(t), batch)
+               : bias_pass(t);
 }
 
 static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
@@ -714,9 +709,10 @@ static void emit_part(clconv_emit *e, const clconv_task *t, part a)
 static void emit_seen_types(clconv_emit *e, const clconv_task *t)
 {
     int vec = t->values[VEC];
-    bool by_pixel = sums_pixels(t, part_of(t, CLCONV_DY));
-    if (by_pixel || clconv_cast_packs_any(t) || !takes_runs(t))
+    if (sums_pixels(t, part_of(t, CLCONV_DY)) || !takes_runs(t))
         clconv_counts_emit_seen(e, 1);
+    if (clconv_cast_packs_any(t) && vec != CLCONV_TILES_VEC)
+        clconv_counts_emit_seen(e, CLCONV_TILES_VEC);
     if (vec > 1)
         clconv_counts_emit_seen(e, vec);
 }
@@ -724,11 +720,10 @@ static void emit_seen_types(clconv_emit *e, const clconv_task *t)
 static void emit(clconv_emit *e, const clconv_task *t)
 {
     unsigned rest = flat_reads(t);
-    clconv_cast_pack pack = pack_of(t);
     bool sums = t->bias && !clconv_cast_pack_sums(t);
     emit_seen_types(e, t);
     if (clconv_cast_packs_any(t))
-        clconv_cast_pack_emit(e, t, &pack);
+        clconv_cast_pack_emit(e, t, pack_lws(t));
     if (sums)
         clconv_sizes_emit(e);
     part w = part_of(t, CLCONV_W);

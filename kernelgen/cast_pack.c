@@ -2,9 +2,9 @@
  * A work-group takes a tile (cast_tiles.h) of one of the tensors: dY's tiles
  * come first, then those of X, then those of W.
  *
- *     read:  cast_read.c
- *     pad:   channels past the group's last are 0
- *     write: a work-item takes 8 channels of a pixel: 16 bytes
+ *     NHWC: read, round and write it (cast_read.c)
+ *     NCHW: read and round it into local memory (cast_read.c)
+ *           write: a work-item takes 8 channels of a pixel: 16 bytes
  *
  * Neighbouring work-items read neighbours and write neighbours. Pixels of the
  * tile are an odd number of 4-byte words apart, so that a channel of it lies
@@ -47,19 +47,18 @@ bool clconv_cast_pack_sums(const clconv_task *t)
     return t->bias && clconv_cast_packs(t, CLCONV_DY);
 }
 
-static clconv_tiles tiles_of(const clconv_task *t, const clconv_cast_pack *a,
+static clconv_tiles tiles_of(const clconv_task *t, int lws,
                              clconv_tensor tensor, int64_t batch)
 {
-    return clconv_tiles_of(t->problem, tensor, batch, a->vec, a->lws);
+    return clconv_tiles_of(t->problem, tensor, batch, lws);
 }
 
 /* The tiles of all tensors. */
-static clconv_shape shape_of(const clconv_task *t, const clconv_cast_pack *a,
-                             int64_t batch)
+static clconv_shape shape_of(const clconv_task *t, int lws, int64_t batch)
 {
     clconv_shape shape = {.baked = false};
     for (clconv_tensor tensor = CLCONV_DY; tensor <= CLCONV_W; ++tensor) {
-        clconv_tiles tiles = tiles_of(t, a, tensor, batch);
+        clconv_tiles tiles = tiles_of(t, lws, tensor, batch);
         if (clconv_cast_packs(t, tensor))
             clconv_tiles_add(&tiles, clconv_tensor_name(tensor), &shape);
     }
@@ -71,29 +70,35 @@ static clconv_shape shape_of(const clconv_task *t, const clconv_cast_pack *a,
 /* Halves of a pixel of the tile past its channels: see above. */
 #define PITCH_PAST_CHANNELS 2
 
+/* Are channels turned to be neighbours in local memory? */
+static bool through_tile(const clconv_task *t)
+{
+    return t->problem->layout == CLCONV_NCHW;
+}
+
 static int tile_halves(void)
 {
     return CLCONV_TILES_ELEMENTS + CLCONV_TILES_PIXELS * PITCH_PAST_CHANNELS;
 }
 
-/* Sums of a channel: NCHW, one a lane, at most a tile's vectors in all; NHWC,
- * one a row of work-items, at most a vector's elements by work-items. */
-static int sum_count(const clconv_cast_pack *a)
+/* Sums of a channel: NCHW, one a lane; NHWC, one a row of work-items. */
+static int sum_count(const clconv_task *t, int lws)
 {
-    return (int)clconv_max(CLCONV_TILES_ELEMENTS / a->vec,
-                           (int64_t)a->lws * a->vec);
+    clconv_tiles s = tiles_of(t, lws, CLCONV_DY, t->problem->n);
+    int64_t each = t->problem->layout == CLCONV_NHWC ? lws / s.lanes : s.lanes;
+    return (int)(each * s.tile_channels);
 }
 
-size_t clconv_cast_pack_local(const clconv_task *t, const clconv_cast_pack *a)
+size_t clconv_cast_pack_local(const clconv_task *t, int lws)
 {
-    int words =
-        tile_halves() / 2 + (clconv_cast_pack_sums(t) ? sum_count(a) : 0);
+    int words = (through_tile(t) ? tile_halves() / 2 : 0) +
+                (clconv_cast_pack_sums(t) ? sum_count(t, lws) : 0);
     return (size_t)(words + CLCONV_COUNTS_CLASSES) * sizeof(float);
 }
 
-size_t clconv_cast_pack_scratch(const clconv_task *t, const clconv_cast_pack *a)
+size_t clconv_cast_pack_scratch(const clconv_task *t, int lws)
 {
-    clconv_tiles s = tiles_of(t, a, CLCONV_DY, t->problem->n);
+    clconv_tiles s = tiles_of(t, lws, CLCONV_DY, t->problem->n);
     if (!clconv_cast_pack_sums(t))
         return 0;
     return (size_t)(s.images * s.pixel_parts * t->problem->k) * sizeof(float);
@@ -101,19 +106,18 @@ size_t clconv_cast_pack_scratch(const clconv_task *t, const clconv_cast_pack *a)
 
 /* ---- Passes ------------------------------------------------------------ */
 
-clconv_pass clconv_cast_pack_pass(const clconv_task *t,
-                                  const clconv_cast_pack *a, int64_t batch)
+clconv_pass clconv_cast_pack_pass(const clconv_task *t, int lws, int64_t batch)
 {
-    clconv_shape shape = shape_of(t, a, batch);
+    clconv_shape shape = shape_of(t, lws, batch);
     clconv_pass pass = {
         .entry = "cast_pack",
         .counts = true,
-        .local = (size_t)a->lws,
+        .local = (size_t)lws,
     };
     for (clconv_tensor tensor = CLCONV_DY; tensor <= CLCONV_W; ++tensor) {
         if (!clconv_cast_packs(t, tensor))
             continue;
-        pass.groups += (size_t)tiles_of(t, a, tensor, batch).count;
+        pass.groups += (size_t)tiles_of(t, lws, tensor, batch).count;
         clconv_entry_arg(&pass, CLCONV_ARG_TENSOR, tensor);
         if (clconv_cast_pack_copies(t, tensor))
             clconv_entry_arg(&pass, CLCONV_ARG_COPY, tensor);
@@ -126,14 +130,14 @@ clconv_pass clconv_cast_pack_pass(const clconv_task *t,
     return pass;
 }
 
-clconv_pass clconv_cast_pack_bias_pass(const clconv_task *t,
-                                       const clconv_cast_pack *a, int64_t batch)
+clconv_pass clconv_cast_pack_bias_pass(const clconv_task *t, int lws,
+                                       int64_t batch)
 {
-    clconv_shape shape = shape_of(t, a, batch);
+    clconv_shape shape = shape_of(t, lws, batch);
     clconv_pass pass = {
         .entry = "cast_pack_bias",
         .serves = CLCONV_OP_DB,
-        .local = (size_t)a->lws,
+        .local = (size_t)lws,
         .groups = (size_t)t->problem->k,
     };
     clconv_entry_arg(&pass, CLCONV_ARG_SCRATCH, CLCONV_DB);
@@ -145,20 +149,7 @@ clconv_pass clconv_cast_pack_bias_pass(const clconv_task *t,
     return pass;
 }
 
-/* ---- Pad and write ----------------------------------------------------- */
-
-static void emit_pad(clconv_emit *e)
-{
-    clconv_emit_open(e, "static void pad_tile(__local ushort *out, const "
-                        "tile_t *tile, int item)");
-    clconv_emit_line(e, "const int pitch = tile->width + $past_channels;");
-    clconv_emit_line(e, "for (int x = item; x < tile->pixels; x += $items)");
-    clconv_emit_line(e, "    for (int c = tile->channels; c < tile->width; "
-                        "++c)");
-    clconv_emit_line(e, "        out[x * pitch + c] = 0;");
-    clconv_emit_close(e);
-    clconv_emit_blank(e);
-}
+/* ---- Write ------------------------------------------------------------- */
 
 /* Eight halves of the tile, by vectors: what wrote them were no ushorts. */
 static void emit_block(clconv_emit *e)
@@ -205,20 +196,21 @@ static void emit_write(clconv_emit *e)
 
 /* ---- The entry point --------------------------------------------------- */
 
-static void emit_variables(clconv_emit *e, const clconv_task *t,
-                           const clconv_cast_pack *a)
+static void emit_variables(clconv_emit *e, const clconv_task *t, int lws)
 {
     clconv_emit_set(e, "tile_halves", tile_halves());
-    clconv_emit_set(e, "sum_count", sum_count(a));
+    clconv_emit_set(e, "sum_count", sum_count(t, lws));
     clconv_emit_set(e, "classes", CLCONV_COUNTS_CLASSES);
-    clconv_emit_line(e, "__local ushort packed[$tile_halves]");
-    clconv_emit_line(e, "    __attribute__((aligned(16)));");
+    if (through_tile(t)) {
+        clconv_emit_line(e, "__local ushort packed[$tile_halves]");
+        clconv_emit_line(e, "    __attribute__((aligned(16)));");
+    }
     if (clconv_cast_pack_sums(t)) {
         clconv_emit_line(e, "__local float sums[$sum_count];");
         clconv_emit_line(e, "int sum_parts = 0;");
     }
     clconv_emit_line(e, "const int item = (int)get_local_id(0);");
-    if (a->lws > 1) {
+    if (lws > 1) {
         clconv_emit_line(e, "__local uint group_tally[$classes];");
         clconv_emit_line(e, "if (item < $classes)");
         clconv_emit_line(e, "    group_tally[item] = 0;");
@@ -227,7 +219,8 @@ static void emit_variables(clconv_emit *e, const clconv_task *t,
     clconv_emit_line(e, "tile_t tile = { 0 };");
     clconv_emit_line(e, "__global half *out = 0;");
     clconv_emit_line(e, "__global uint *counts = 0;");
-    clconv_emit_line(e, "long line = 0;");
+    if (through_tile(t))
+        clconv_emit_line(e, "long line = 0;");
 }
 
 /* $sum_parts: sums of each channel that a tile's reading leaves. */
@@ -244,6 +237,25 @@ static void emit_tile_sums(clconv_emit *e)
     clconv_emit_close(e);
 }
 
+/* read_<tensor>_tile(...), see cast_read.h. */
+static void emit_read_call(clconv_emit *e, const clconv_task *t,
+                           clconv_tensor tensor, bool sums)
+{
+    clconv_emit_set_text(e, "copy",
+                         clconv_cast_pack_copies(t, tensor) ? "_copy, " : "");
+    clconv_emit_set_text(
+        e, "copied",
+        clconv_cast_pack_copies(t, tensor) ? clconv_tensor_name(tensor) : "");
+    clconv_emit_set_text(e, "to", through_tile(t) ? "packed" : "out");
+    clconv_emit_set_text(e, "sums", sums ? "sums, " : "");
+    clconv_emit_line(e, "read_${tensor}_tile($tensor, $copied${copy}$to, "
+                        "&tiles, &tile, ${sums}item);");
+    clconv_emit_line(e, "if (counts)");
+    clconv_emit_line(e,
+                     "    count_${tensor}_tile($tensor, &tiles, &tile, item, "
+                     "&tally);");
+}
+
 /* Reads the tile if it is one of this tensor: id counts from its first. A
  * tensor that the call has no use for is NULL. */
 static void emit_branch(clconv_emit *e, const clconv_task *t,
@@ -257,20 +269,13 @@ static void emit_branch(clconv_emit *e, const clconv_task *t,
     clconv_emit_line(e, "tile = tile_of(&tiles, (uint)id);");
     clconv_emit_line(e, "out = ${tensor}_packed;");
     clconv_emit_line(e, "counts = ${tensor}_counts;");
-    clconv_emit_line(e, "line = tiles.groups * tiles.padded;");
+    if (through_tile(t))
+        clconv_emit_line(e, "line = tiles.groups * tiles.padded;");
     if (sums)
-        clconv_emit_line(e, t->problem->layout == CLCONV_NHWC
-                                ? "sum_parts = $items / (int)tiles.lanes;"
-                                : "sum_parts = (int)tiles.lanes;");
-    clconv_emit_line(e, clconv_cast_pack_copies(t, tensor)
-                            ? "read_${tensor}_tile($tensor, ${tensor}_copy, "
-                              "(__local half *)packed,"
-                            : "read_${tensor}_tile($tensor, (__local half "
-                              "*)packed,");
-    clconv_emit_line(e, sums ? "    &tiles, &tile, sums, item, counts != 0, "
-                               "&tally);"
-                             : "    &tiles, &tile, item, counts != 0, "
-                               "&tally);");
+        clconv_emit_line(e, through_tile(t)
+                                ? "sum_parts = (int)tiles.lanes;"
+                                : "sum_parts = $items / (int)tiles.lanes;");
+    emit_read_call(e, t, tensor, sums);
     clconv_emit_close(e);
 }
 
@@ -290,19 +295,19 @@ static void emit_branches(clconv_emit *e, const clconv_task *t)
     }
 }
 
-static void emit_entry(clconv_emit *e, const clconv_task *t,
-                       const clconv_cast_pack *a)
+static void emit_entry(clconv_emit *e, const clconv_task *t, int lws)
 {
-    clconv_pass pass = clconv_cast_pack_pass(t, a, t->problem->n);
+    clconv_pass pass = clconv_cast_pack_pass(t, lws, t->problem->n);
     clconv_entry_open(e, t, &pass, NULL);
-    emit_variables(e, t, a);
+    emit_variables(e, t, lws);
     emit_branches(e, t);
-    clconv_emit_line(e, "pad_tile(packed, &tile, item);");
-    clconv_emit_line(e, "barrier(CLK_LOCAL_MEM_FENCE);");
-    clconv_emit_line(e, "write_tile(packed, out, &tile, line, item);");
+    if (through_tile(t) || clconv_cast_pack_sums(t) || lws > 1)
+        clconv_emit_line(e, "barrier(CLK_LOCAL_MEM_FENCE);");
+    if (through_tile(t))
+        clconv_emit_line(e, "write_tile(packed, out, &tile, line, item);");
     if (clconv_cast_pack_sums(t))
         emit_tile_sums(e);
-    clconv_emit_line(e, a->lws > 1
+    clconv_emit_line(e, lws > 1
                             ? "counts_flush_group(counts, &tally, group_tally);"
                             : "counts_flush(counts, &tally);");
     clconv_emit_close(e);
@@ -313,15 +318,14 @@ static void emit_entry(clconv_emit *e, const clconv_task *t,
 
 /* A work-group sums a channel: each work-item's sums of 64 partial sums are
  * added to its total. */
-static void emit_bias(clconv_emit *e, const clconv_task *t,
-                      const clconv_cast_pack *a)
+static void emit_bias(clconv_emit *e, const clconv_task *t, int lws)
 {
-    clconv_pass pass = clconv_cast_pack_bias_pass(t, a, t->problem->n);
-    if (a->lws > 1)
+    clconv_pass pass = clconv_cast_pack_bias_pass(t, lws, t->problem->n);
+    if (lws > 1)
         clconv_emit_part(e, "reduce");
     clconv_output_emit_store(e, t->problem, CLCONV_DB, 1);
     clconv_entry_open(e, t, &pass, NULL);
-    if (a->lws > 1)
+    if (lws > 1)
         clconv_emit_line(e, "__local float sums[$items];");
     clconv_emit_line(e, "const long k = get_group_id(0);");
     clconv_emit_line(
@@ -334,7 +338,7 @@ static void emit_bias(clconv_emit *e, const clconv_task *t,
     clconv_emit_line(e, "    sum += scratch[k * count + i];");
     clconv_emit_line(e, "total += sum;");
     clconv_emit_close(e);
-    if (a->lws > 1) {
+    if (lws > 1) {
         clconv_emit_line(e, "total = reduce_sum(sums, total);");
         clconv_emit_line(e, "if (get_local_id(0) != 0)");
         clconv_emit_line(e, "    return;");
@@ -348,33 +352,32 @@ static void emit_bias(clconv_emit *e, const clconv_task *t,
 
 /* ---- The whole --------------------------------------------------------- */
 
-static void emit_shared(clconv_emit *e, const clconv_task *t,
-                        const clconv_cast_pack *a)
+static void emit_shared(clconv_emit *e, const clconv_task *t, int lws)
 {
-    clconv_shape shape = shape_of(t, a, t->problem->n);
+    clconv_shape shape = shape_of(t, lws, t->problem->n);
     clconv_shape_emit(e, &shape);
     clconv_tiles_emit(e, t->problem->layout);
     clconv_emit_set(e, "past_channels", PITCH_PAST_CHANNELS);
-    clconv_emit_set(e, "items", a->lws);
-    clconv_cast_read_emit_shared(e, t, a);
-    emit_pad(e);
-    emit_block(e);
-    emit_write(e);
-    if (a->lws > 1)
+    clconv_emit_set(e, "items", lws);
+    clconv_cast_read_emit_shared(e, t);
+    if (through_tile(t)) {
+        emit_block(e);
+        emit_write(e);
+    }
+    if (lws > 1)
         clconv_counts_emit_flush_group(e);
 }
 
-void clconv_cast_pack_emit(clconv_emit *e, const clconv_task *t,
-                           const clconv_cast_pack *a)
+void clconv_cast_pack_emit(clconv_emit *e, const clconv_task *t, int lws)
 {
-    emit_shared(e, t, a);
+    emit_shared(e, t, lws);
     for (clconv_tensor tensor = CLCONV_DY; tensor <= CLCONV_W; ++tensor) {
         if (!clconv_cast_packs(t, tensor))
             continue;
         clconv_tiles_emit_get(e, clconv_tensor_name(tensor));
-        clconv_cast_read_emit(e, t, a, tensor);
+        clconv_cast_read_emit(e, t, tensor);
     }
-    emit_entry(e, t, a);
+    emit_entry(e, t, lws);
     if (clconv_cast_pack_sums(t))
-        emit_bias(e, t, a);
+        emit_bias(e, t, lws);
 }

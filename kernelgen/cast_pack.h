@@ -4,11 +4,11 @@
  * channels last through local memory. One launch for all of them: in a small
  * problem launches take longer than the work.
  *
- *     clconv_cast_pack a = {...};
- *     pass = clconv_cast_pack_pass(t, &a, batch);        in passes()
- *     clconv_cast_pack_emit(e, t, &a);                   in emit()
+ *     pass = clconv_cast_pack_pass(t, lws, batch);       in passes()
+ *     clconv_cast_pack_emit(e, t, lws);                  in emit()
  *
- * The program has the seen types (counts.h) of widths 1 and vec.
+ * lws: work-items of a group. The program has the seen type (counts.h) of width
+ * CLCONV_TILES_VEC.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -16,11 +16,6 @@
 #define CLCONV_CAST_PACK_H
 
 #include "kernel.h"
-
-/* The cast's values: elements of a vector, work-items of a group. */
-typedef struct clconv_cast_pack {
-    int vec, lws;
-} clconv_cast_pack;
 
 /* Is the operand packed by this task; is one? */
 bool clconv_cast_packs(const clconv_task *t, clconv_tensor tensor);
@@ -33,21 +28,19 @@ bool clconv_cast_pack_copies(const clconv_task *t, clconv_tensor tensor);
 bool clconv_cast_pack_sums(const clconv_task *t);
 
 /* Bytes of local memory that a work-group needs. */
-size_t clconv_cast_pack_local(const clconv_task *t, const clconv_cast_pack *a);
+size_t clconv_cast_pack_local(const clconv_task *t, int lws);
 
 /* Bytes of the partial sums of dbias, for the problem's n images. */
-size_t clconv_cast_pack_scratch(const clconv_task *t, const clconv_cast_pack *a);
+size_t clconv_cast_pack_scratch(const clconv_task *t, int lws);
 
 /* What it serves is the caller's to say. */
-clconv_pass clconv_cast_pack_pass(const clconv_task *t,
-                                  const clconv_cast_pack *a, int64_t batch);
+clconv_pass clconv_cast_pack_pass(const clconv_task *t, int lws, int64_t batch);
 
 /* The last sum of dbias, of what that pass left in the scratch. */
-clconv_pass clconv_cast_pack_bias_pass(const clconv_task *t,
-                                       const clconv_cast_pack *a, int64_t batch);
+clconv_pass clconv_cast_pack_bias_pass(const clconv_task *t, int lws,
+                                       int64_t batch);
 
 /* The entry points of both. */
-void clconv_cast_pack_emit(clconv_emit *e, const clconv_task *t,
-                           const clconv_cast_pack *a);
+void clconv_cast_pack_emit(clconv_emit *e, const clconv_task *t, int lws);
 
 #endif

@@ -2,14 +2,20 @@
  * How the pass that packs (cast_pack.c) reads a tile of a tensor:
  *
  * void read_<tensor>_tile(__global const T *in, [__global half *copy,]
- *     __local half *out, const tiles_t *tiles, const tile_t *tile,
- *     [__local float *sums,] int item, int counting, counts_t *tally)
+ *     half *out, const tiles_t *tiles, const tile_t *tile,
+ *     [__local float *sums,] int item)
  *
- * writes what becomes fp16 to out[pixel][channel], pixels tile->width +
- * $past_channels halves apart; the plain copy, if the task has one; adds to the
- * tally if counting. Of dY, if dbias is wanted, sums[part][channel] become the
- * sums of what is read, tile->width apart; parts: tiles->lanes, NHWC: rows of
- * so many lanes. item is the local id of $items.
+ * writes what becomes fp16, and zeros as its padding: NCHW to local memory,
+ * ushort out[pixel][channel], pixels tile->width + $past_channels apart; NHWC to
+ * the packed copy itself. Also writes the plain copy, if the task has one. Of dY,
+ * if dbias is wanted, sums[part][channel] become the sums of what is read,
+ * tile->width apart; parts: tiles->lanes, NHWC: rows of so many lanes. item is
+ * the local id of $items.
+ *
+ * void count_<tensor>_tile(__global const T *in, const tiles_t *tiles,
+ *     const tile_t *tile, int item, counts_t *tally)
+ *
+ * adds the tile to the tally.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,10 +25,9 @@
 #include "cast_pack.h"
 
 /* What the functions of all tensors share: once, first. */
-void clconv_cast_read_emit_shared(clconv_emit *e, const clconv_task *t,
-                                  const clconv_cast_pack *a);
+void clconv_cast_read_emit_shared(clconv_emit *e, const clconv_task *t);
 
 void clconv_cast_read_emit(clconv_emit *e, const clconv_task *t,
-                           const clconv_cast_pack *a, clconv_tensor tensor);
+                           clconv_tensor tensor);
 
 #endif

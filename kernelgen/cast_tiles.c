@@ -8,13 +8,14 @@
 #include "integers.h"
 #include "pack.h"
 
-/* NCHW: pixels that a work-group should read in a row, if there are so many;
- * NHWC: channels. */
-#define ROW_PIXELS 64
+/* NHWC: channels that a work-group should read in a row. */
 #define ROW_CHANNELS 128
-#define MOST_CHANNELS 512
+
+/* Smaller work-groups take as much as one of so many, in turns. */
+#define LEAST_ITEMS 64
 
 #define BLOCK CLCONV_PACK_CHANNELS
+#define VEC CLCONV_TILES_VEC
 
 /* ---- Geometry ---------------------------------------------------------- */
 
@@ -35,25 +36,34 @@ static int64_t power_up_to(int64_t a, int64_t b)
     return power;
 }
 
-static void cut_nchw(clconv_tiles *s, int vec, int lws)
+/* Work-items side by side along so many elements: a power of two. */
+static int64_t lanes_for(int64_t elements, int lws)
 {
-    int64_t pixels = even_part(s->pixels, vec, ROW_PIXELS);
-    int64_t channels = clconv_min(MOST_CHANNELS, CLCONV_TILES_ELEMENTS / pixels);
-    s->tile_channels = even_part(s->padded, BLOCK, channels);
-    pixels = clconv_min(CLCONV_TILES_PIXELS,
-                        CLCONV_TILES_ELEMENTS / s->tile_channels);
-    s->tile_pixels = even_part(s->pixels, vec, pixels);
-    s->lanes = power_up_to(s->tile_pixels / vec, lws);
+    return power_up_to(2 * clconv_divide_up(elements, VEC) - 1, lws);
 }
 
-static void cut_nhwc(clconv_tiles *s, int vec, int lws)
+/* Along the other dimension, what so many rows of work-items read at once. */
+static int64_t across(const clconv_tiles *s, int lws)
+{
+    return CLCONV_TILES_AT_ONCE * clconv_max(lws, LEAST_ITEMS) / s->lanes;
+}
+
+static void cut_nchw(clconv_tiles *s, int lws)
+{
+    s->tile_pixels = even_part(s->pixels, VEC, CLCONV_TILES_PIXELS);
+    s->lanes = lanes_for(s->tile_pixels, lws);
+    int64_t channels =
+        clconv_min(across(s, lws), CLCONV_TILES_ELEMENTS / s->tile_pixels);
+    s->tile_channels = even_part(s->padded, BLOCK, channels);
+}
+
+static void cut_nhwc(clconv_tiles *s, int lws)
 {
     s->tile_channels = even_part(s->padded, BLOCK, ROW_CHANNELS);
-    int64_t pixels = clconv_min(CLCONV_TILES_PIXELS,
-                                CLCONV_TILES_ELEMENTS / s->tile_channels);
+    s->lanes = lanes_for(s->tile_channels, lws);
+    int64_t pixels =
+        clconv_min(across(s, lws), CLCONV_TILES_ELEMENTS / s->tile_channels);
     s->tile_pixels = even_part(s->pixels, 1, pixels);
-    int64_t vectors = clconv_divide_up(s->tile_channels, vec);
-    s->lanes = power_up_to(2 * vectors - 1, lws);
 }
 
 static clconv_tiles sizes_of(const clconv_problem *p, clconv_tensor tensor,
@@ -76,26 +86,22 @@ static clconv_tiles sizes_of(const clconv_problem *p, clconv_tensor tensor,
     return s;
 }
 
-/* Does every vector along what is contiguous start at a multiple of its size? */
-static bool is_aligned(const clconv_problem *p, clconv_tensor tensor,
-                       const clconv_tiles *s, int vec)
+bool clconv_tiles_are_aligned(const clconv_problem *p, clconv_tensor tensor)
 {
+    clconv_tiles s = sizes_of(p, tensor, 1);
     size_t size = p->type[tensor] == CLCONV_F16 ? 2 : 4;
-    bool whole = p->layout == CLCONV_NHWC
-                     ? s->channels % vec == 0 && s->tile_channels % vec == 0
-                     : s->pixels % vec == 0;
-    return whole && p->alignment % (size * (size_t)vec) == 0;
+    int64_t line = p->layout == CLCONV_NHWC ? s.channels : s.pixels;
+    return line % VEC == 0 && p->alignment % (size * VEC) == 0;
 }
 
 clconv_tiles clconv_tiles_of(const clconv_problem *p, clconv_tensor tensor,
-                             int64_t batch, int vec, int lws)
+                             int64_t batch, int lws)
 {
     clconv_tiles s = sizes_of(p, tensor, batch);
     if (p->layout == CLCONV_NHWC)
-        cut_nhwc(&s, vec, lws);
+        cut_nhwc(&s, lws);
     else
-        cut_nchw(&s, vec, lws);
-    s.aligned = is_aligned(p, tensor, &s, vec);
+        cut_nchw(&s, lws);
     s.channel_parts = clconv_divide_up(s.padded, s.tile_channels);
     s.pixel_parts = clconv_divide_up(s.pixels, s.tile_pixels);
     s.count = s.images * s.groups * s.channel_parts * s.pixel_parts;
@@ -107,7 +113,7 @@ clconv_tiles clconv_tiles_of(const clconv_problem *p, clconv_tensor tensor,
 static const char *const members[] = {
     "images",      "groups",        "channels",    "pixels",
     "padded",      "tile_channels", "tile_pixels", "channel_parts",
-    "pixel_parts", "lanes",         "aligned",     "count",
+    "pixel_parts", "lanes",         "count",
 };
 
 #define MEMBERS (sizeof members / sizeof *members)
@@ -117,7 +123,7 @@ void clconv_tiles_add(const clconv_tiles *s, const char *name, clconv_shape *out
     const int64_t values[MEMBERS] = {
         s->images,      s->groups,        s->channels,    s->pixels,
         s->padded,      s->tile_channels, s->tile_pixels, s->channel_parts,
-        s->pixel_parts, s->lanes,         s->aligned,     s->count,
+        s->pixel_parts, s->lanes,         s->count,
     };
     for (size_t i = 0; i < MEMBERS; ++i) {
         char member[24];

@@ -4,7 +4,7 @@
  * follow one another. W: an image is an output channel, a pixel one of R x S.)
  * Tiles divide channels and pixels evenly: of 65 pixels there are not 64 and 1.
  *
- *     clconv_tiles s = clconv_tiles_of(p, CLCONV_X, batch, vec, lws);
+ *     clconv_tiles s = clconv_tiles_of(p, CLCONV_X, batch, lws);
  *     clconv_tiles_add(&s, "x", &shape);                the pass's argument
  *     clconv_tiles_emit(e, p->layout);                  once
  *     clconv_tiles_emit_get(e, "x");                    for each tensor
@@ -19,9 +19,14 @@
 
 #include "kernel_shape.h"
 
-/* Elements of a tile, with padding, and pixels of one, at most. */
+/* Elements of a tile, with padding, at most; NCHW: pixels of one, of which a
+ * work-group should read so many in a row, if there are. */
 #define CLCONV_TILES_ELEMENTS 4096
-#define CLCONV_TILES_PIXELS 512
+#define CLCONV_TILES_PIXELS 64
+
+/* A work-item reads vectors of four, so many before it uses the first. */
+#define CLCONV_TILES_VEC 4
+#define CLCONV_TILES_AT_ONCE 4
 
 /* The tensor is [images][groups][channels][pixels] or
  * [images][pixels][groups][channels]; what is emitted as tiles_t has the same
@@ -31,14 +36,17 @@ typedef struct clconv_tiles {
     int64_t padded; /* channels of a group of the packed copy */
     int64_t tile_channels, tile_pixels;
     int64_t channel_parts, pixel_parts; /* tiles of a group, of an image */
-    int64_t lanes;   /* work-items side by side along what is contiguous */
-    int64_t aligned; /* 1: all whole vectors along it are, to their size */
-    int64_t count;   /* of tiles */
+    int64_t lanes; /* work-items side by side along what is contiguous */
+    int64_t count; /* of tiles */
 } clconv_tiles;
 
-/* vec: elements of a vector, lws: work-items of a group. */
+/* lws: work-items of a group. */
 clconv_tiles clconv_tiles_of(const clconv_problem *p, clconv_tensor tensor,
-                             int64_t batch, int vec, int lws);
+                             int64_t batch, int lws);
+
+/* Do vectors along what is contiguous divide it, and lie at multiples of their
+ * size? */
+bool clconv_tiles_are_aligned(const clconv_problem *p, clconv_tensor tensor);
 
 /* Adds the members to a shape, as <name>_images and so on. */
 void clconv_tiles_add(const clconv_tiles *s, const char *name,

@@ -81,7 +81,8 @@ static void defaults(const clconv_problem *p, const clconv_device *d,
 
 static size_t scratch(const clconv_task *t)
 {
-    return clconv_weight_nest_scratch(t->problem, tile_of(t).split);
+    clconv_weight_tile tile = tile_of(t);
+    return clconv_weight_nest_scratch(t->problem, &tile);
 }
 
 static bool legal(const clconv_task *t)
@@ -129,7 +130,7 @@ static void emit_functions(clconv_emit *e, const clconv_task *t,
     clconv_shape_emit(e, &shape);
     clconv_weight_nest_emit(e);
     if (!direct)
-        clconv_weight_nest_emit_parts(e);
+        clconv_weight_nest_emit_parts(e, false);
     clconv_local_emit_functions(e, t, nest);
     clconv_output_emit_store(e, t->problem, CLCONV_DW, 1);
     if (direct)

@@ -64,7 +64,8 @@ static unsigned wants_copies(const clconv_task *t)
 
 static size_t scratch(const clconv_task *t)
 {
-    return clconv_weight_nest_scratch(t->problem, t->values[SPLIT]);
+    clconv_weight_tile tile = tile_of(t->values);
+    return clconv_weight_nest_scratch(t->problem, &tile);
 }
 
 static double cost(const clconv_task *t)

@@ -93,10 +93,16 @@ int64_t clconv_weight_nest_most_parts(const clconv_problem *p,
     return most > 1 ? most : 1;
 }
 
-size_t clconv_weight_nest_scratch(const clconv_problem *p, int split)
+static bool stores_dw(const clconv_weight_tile *tile)
 {
-    int64_t floats = split * clconv_problem_elements(p, CLCONV_DW);
-    return split == 1 ? 0 : (size_t)floats * sizeof(float);
+    return tile->split == 1 && !tile->apart;
+}
+
+size_t clconv_weight_nest_scratch(const clconv_problem *p,
+                                  const clconv_weight_tile *tile)
+{
+    int64_t floats = tile->split * clconv_problem_elements(p, CLCONV_DW);
+    return stores_dw(tile) ? 0 : (size_t)floats * sizeof(float);
 }
 
 /* ---- Passes ----------------------------------------------------------- */
@@ -118,7 +124,7 @@ static void product_pass(const clconv_task *t, const clconv_weight_tile *tile,
     out->groups = (size_t)(tile->split * blocks);
     clconv_entry_arg(out, CLCONV_ARG_OPERAND, CLCONV_DY);
     clconv_entry_arg(out, CLCONV_ARG_OPERAND, CLCONV_X);
-    if (tile->split == 1) {
+    if (stores_dw(tile)) {
         add_output_args(t, out);
     } else {
         clconv_entry_arg(out, CLCONV_ARG_SCRATCH, CLCONV_DW);
@@ -147,7 +153,7 @@ int clconv_weight_nest_passes(const clconv_task *t, const char *entry,
     };
     out[0] = start;
     product_pass(t, tile, &out[0]);
-    if (tile->split == 1)
+    if (stores_dw(tile))
         return 1;
     start.entry = sum_entry;
     out[1] = start;
@@ -334,20 +340,38 @@ void clconv_weight_nest_emit_place(clconv_emit *e)
                         "(int)get_group_id(0));");
 }
 
-/* dW's index of a part's i-th sum: the parts have channels last. */
+/* Where a part, whose channels are last, has dW's i-th element. */
 static void emit_part_place(clconv_emit *e)
 {
     clconv_nest_open_function(e, "long part_place(const sizes_t *s, long i)");
     clconv_emit_line(e, "long k = i / s->w_image;");
-    clconv_emit_line(e,
-                     "int3 column = column_at(s, (int)(i - k * s->w_image));");
-    clconv_emit_line(e, "return k * s->w_image + column.x * s->w_channel + "
-                        "column.y * s->w_row + column.z * s->w_column;");
+    clconv_emit_line(e, "int rest = (int)(i - k * s->w_image);");
+    clconv_emit_line(e, "int taps = s->r * s->s;");
+    clconv_emit_line(e, "return k * s->w_image + rest % taps * s->group_c + "
+                        "rest / taps;");
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
 
-void clconv_weight_nest_emit_parts(clconv_emit *e)
+static void emit_part_column(clconv_emit *e, bool padded)
+{
+    clconv_nest_open_function(
+        e, "long part_column(const block_t *b, const sizes_t *s, "
+           "int n)");
+    if (padded) {
+        clconv_emit_line(e, "int3 column = column_at(s, b->column0 + n);");
+        clconv_emit_line(e, "int tap = column.y * s->s + column.z;");
+        clconv_emit_line(e, "return b->column0 + n < b->columns && column.x < "
+                            "s->group_c ? tap * s->group_c + column.x : -1;");
+    } else {
+        clconv_emit_line(e, "return b->column0 + n < b->columns ? b->column0 + "
+                            "n : -1;");
+    }
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+void clconv_weight_nest_emit_parts(clconv_emit *e, bool padded)
 {
     clconv_nest_open_function(
         e, "long part_row(const block_t *b, const sizes_t *s, "
@@ -355,17 +379,11 @@ void clconv_weight_nest_emit_parts(clconv_emit *e)
     clconv_emit_line(e, "return dw_row(b, s, m);");
     clconv_emit_close(e);
     clconv_emit_blank(e);
-    clconv_nest_open_function(
-        e, "long part_column(const block_t *b, const sizes_t *s, "
-           "int n)");
-    clconv_emit_line(e, "return b->column0 + n < b->columns ? b->column0 + n : "
-                        "-1;");
-    clconv_emit_close(e);
-    clconv_emit_blank(e);
+    emit_part_column(e, padded);
     emit_part_place(e);
 }
 
-/* place: dW's index of a part's i-th sum. */
+/* place: where a part has dW's i-th element. */
 static void emit_sum(clconv_emit *e, const clconv_task *t,
                      const clconv_pass *pass, const char *attribute,
                      const char *place)
@@ -379,12 +397,13 @@ static void emit_sum(clconv_emit *e, const clconv_task *t,
                         "get_local_id(0);");
     clconv_output_emit_tally(e, t->problem, CLCONV_DW);
     clconv_emit_open(e, "if (i < count)");
+    clconv_emit_line(e, "long place = $place;");
     clconv_emit_line(e, "float value = 0.0f;");
     if (!t->device->is_cpu)
         clconv_emit_line(e, "#pragma unroll 8");
     clconv_emit_line(e, "for (int part = 0; part < $split; ++part)");
-    clconv_emit_line(e, "    value += scratch[part * count + i];");
-    clconv_emit_line(e, "store_dw(dw, $place, value, beta$tally);");
+    clconv_emit_line(e, "    value += scratch[part * count + place];");
+    clconv_emit_line(e, "store_dw(dw, i, value, beta$tally);");
     clconv_emit_close(e);
     clconv_output_emit_flush(e, t->problem, CLCONV_DW);
     clconv_emit_close(e);

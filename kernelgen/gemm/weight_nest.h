@@ -8,7 +8,8 @@
  * There are few blocks and many pixels, so the sum over pixels is split into
  * parts, to make work for the whole device and keep each fp32 sum short. With
  * split > 1, scratch is [split][elements of dW] floats, and a second pass adds
- * the parts, always in the same order.
+ * the parts, always in the same order. It also puts them in dW's, which a
+ * product's own stores may do less well.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,7 +20,8 @@
 
 typedef struct clconv_weight_tile {
     int m, n, k, split;
-    int items; /* of a work-group */
+    int items;  /* of a work-group */
+    bool apart; /* also one part is left in scratch, for the second pass */
 } clconv_weight_tile;
 
 clconv_nest clconv_weight_nest(const clconv_problem *p);
@@ -48,7 +50,8 @@ int64_t clconv_weight_nest_most_parts(const clconv_problem *p,
                                       const clconv_device *d, int tile_k);
 
 /* Bytes. */
-size_t clconv_weight_nest_scratch(const clconv_problem *p, int split);
+size_t clconv_weight_nest_scratch(const clconv_problem *p,
+                                  const clconv_weight_tile *tile);
 
 /* The product, and with split > 1 the sum of its parts: dy, x, then dw, beta,
  * sizes or scratch, sizes; returns their number. */
@@ -82,8 +85,9 @@ void clconv_weight_nest_emit_sum(clconv_emit *e, const clconv_task *t,
 
 /* For parts whose channels are last, whatever dW's layout, so that columns of
  * C are neighbours in memory: part_row and part_column instead of dw_row and
- * dw_column, and the sum's entry that goes with them. */
-void clconv_weight_nest_emit_parts(clconv_emit *e);
+ * dw_column, and the sum's entry that goes with them. padded: are there columns
+ * past group_c? */
+void clconv_weight_nest_emit_parts(clconv_emit *e, bool padded);
 void clconv_weight_nest_emit_parts_sum(clconv_emit *e, const clconv_task *t,
                                        const clconv_pass *pass,
                                        const char *attribute);

@@ -196,6 +196,7 @@ static void defaults(const clconv_problem *p, const clconv_device *d,
     double least = -1;
     clconv_param_first(params, PARAMS, values);
     values[TILE_N] = p->group_c <= 32 ? 32 : 64;
+    values[SHAPE] = clconv_wgmma_shape(d);
     memcpy(best, values, sizeof best);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
         values[TILE_W] = sizes[i][0];

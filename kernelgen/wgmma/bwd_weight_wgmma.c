@@ -6,8 +6,9 @@
  *     out to as many work-groups as there are compute units
  *         for each 64 pixels
  *             copy A and B (a pixel a line), acc += A * B
- *         store acc: in dW, or as a partial sum in scratch
- *     more than one part: bwd_weight_wgmma_sum adds them, in order
+ *         store acc: in dW, or as a partial sum in scratch, channels last
+ *     more than one part, or a dW whose channels are not neighbours:
+ *         bwd_weight_wgmma_sum adds them, in order
  *
  * The number of parts follows from the device: one tile a compute unit, or
  * fewer where partial sums would cost more bytes than idle units cost time.
@@ -76,6 +77,13 @@ static int parts(const clconv_problem *p, const clconv_device *d,
     return (int)clconv_max(1, clconv_min((int64_t)wanted, most));
 }
 
+/* Is dW [k][c][r][s]? Stores of single elements, far from each other, then take
+ * more than a tile's products. */
+static bool has_taps_fastest(const clconv_problem *p)
+{
+    return p->layout == CLCONV_NCHW && p->r * p->s > 1;
+}
+
 static clconv_weight_tile weight_tile(const clconv_task *t)
 {
     return (clconv_weight_tile){
@@ -84,6 +92,7 @@ static clconv_weight_tile weight_tile(const clconv_task *t)
         .k = TERMS,
         .split = parts(t->problem, t->device, t->values),
         .items = clconv_wgmma_items(t),
+        .apart = has_taps_fastest(t->problem),
     };
 }
 
@@ -149,9 +158,9 @@ static unsigned wants_copies(const clconv_task *t)
 
 static size_t partial_bytes(const clconv_task *t)
 {
+    clconv_weight_tile tile = weight_tile(t);
     return (size_t)clconv_round_up(
-        (int64_t)clconv_weight_nest_scratch(t->problem, weight_tile(t).split),
-        128);
+        (int64_t)clconv_weight_nest_scratch(t->problem, &tile), 128);
 }
 
 /* Partial sums, then maps. */
@@ -303,6 +312,7 @@ static void emit_functions(clconv_emit *e, const clconv_task *t,
     else
         clconv_weight_nest_emit(e);
     clconv_weight_nest_emit_count(e);
+    clconv_weight_nest_emit_parts(e, c->maps);
     clconv_wgmma_emit_functions(e, t, c);
     if (c->maps) {
         emit_load_step(e, c);
@@ -343,7 +353,7 @@ static void emit(clconv_emit *e, const clconv_task *t)
     clconv_wgmma_open_entry(e, t, &pass[0]);
     emit_product(e, t, &nest, &c, &to);
     if (count > 1)
-        clconv_weight_nest_emit_sum(e, t, &pass[1], SUM_ATTRIBUTE);
+        clconv_weight_nest_emit_parts_sum(e, t, &pass[1], SUM_ATTRIBUTE);
 }
 
 const clconv_kernel clconv_bwd_weight_wgmma = {

@@ -213,13 +213,14 @@ static void emit_slow(clconv_emit *e)
 
 /* ---- Both ------------------------------------------------------------- */
 
-static void emit_partial(clconv_emit *e, const clconv_problem *p,
-                         clconv_tensor tensor, const char *to)
+/* Channels are last: two columns are neighbours if they are of one tap. */
+static void emit_partial(clconv_emit *e, const clconv_problem *p, const char *to)
 {
     clconv_emit_set_exp2(e, "epilogue", 0);
     clconv_emit_line(e, to);
+    clconv_emit_set_text(e, "c", "part");
     clconv_emit_set_text(e, "to", "partial");
-    emit_fast(e, width_of(p, tensor) == EACH ? EACH : PAIRS, false);
+    emit_fast(e, p->group_c % 2 ? EACH : PAIRS, false);
 }
 
 void clconv_wgmma_store_emit(clconv_emit *e, const clconv_task *t,
@@ -227,11 +228,11 @@ void clconv_wgmma_store_emit(clconv_emit *e, const clconv_task *t,
                              const clconv_wgmma_target *to)
 {
     const clconv_problem *p = t->problem;
-    clconv_emit_set_text(e, "c", clconv_tensor_name(nest->c));
     if (to->partial) {
-        emit_partial(e, p, nest->c, to->partial);
+        emit_partial(e, p, to->partial);
         return;
     }
+    clconv_emit_set_text(e, "c", clconv_tensor_name(nest->c));
     if (c->products.emulated) {
         emit_slow(e);
         return;

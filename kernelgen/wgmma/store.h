@@ -14,8 +14,8 @@
 #include "wgmma.h"
 
 typedef struct clconv_wgmma_target {
-    /* NULL: the nest's output; else an expression, the float pointer to
-     * partial sums that have the output's indices. */
+    /* NULL: the nest's output; else the statement that declares partial, the
+     * float pointer to partial sums, at part_row() + part_column(). */
     const char *partial;
 } clconv_wgmma_target;
 

@@ -100,6 +100,11 @@ void clconv_wgmma_choose(const clconv_task *t, const clconv_wgmma_choice *from,
                          int count, bool (*legal)(const clconv_task *),
                          double (*cost)(const clconv_task *), int *values);
 
+/* The default of shape: the unit is so fast that work-items wait for their own
+ * indices, unless most are constants: dX of 1x1 and of strided layers took a
+ * third longer on an H200. */
+int clconv_wgmma_shape(const clconv_device *d);
+
 /* Work-items of a work-group. */
 int clconv_wgmma_items(const clconv_task *t);
 

@@ -535,7 +535,7 @@ void bwd_data_halo(
     __global const half *w, long w_offset,
     __global half *dx, long dx_offset,
     float beta,
-    sizes_t sizes,
+    int batch,
     __global uint *dx_counts, long dx_counts_offset,
     __global float *scratch, long scratch_offset,
     map_t dy_map,
@@ -546,6 +546,38 @@ void bwd_data_halo(
     if (dx_counts)
         dx_counts += dx_counts_offset;
     scratch += scratch_offset;
+    const sizes_t sizes = {
+        .dy_image = 32768,
+        .dy_channel = 1,
+        .dy_row = 1024,
+        .dy_column = 32,
+        .x_image = 32768,
+        .x_channel = 1,
+        .x_row = 1024,
+        .x_column = 32,
+        .w_image = 288,
+        .w_channel = 1,
+        .w_row = 96,
+        .w_column = 32,
+        .n = batch,
+        .c = 32,
+        .h = 32,
+        .w = 32,
+        .k = 32,
+        .r = 3,
+        .s = 3,
+        .p = 32,
+        .q = 32,
+        .stride_h = 1,
+        .stride_w = 1,
+        .pad_top = 1,
+        .pad_left = 1,
+        .dilation_h = 1,
+        .dilation_w = 1,
+        .groups = 1,
+        .group_c = 32,
+        .group_k = 32,
+    };
     counts_t tally = { 0, 0, 0, 0, 0, 0 };
     __local uchar tiles[83968] __attribute__((aligned(16)));
     const int item = (int)get_local_id(0);

@@ -656,7 +656,7 @@ void bwd_data_wgmma(
     __global const half *w, long w_offset,
     __global half *dx, long dx_offset,
     float beta,
-    sizes_t sizes,
+    int batch,
     __global uint *dx_counts, long dx_counts_offset,
     __global float *scratch, long scratch_offset,
     map_t dy_map,
@@ -667,6 +667,38 @@ void bwd_data_wgmma(
     if (dx_counts)
         dx_counts += dx_counts_offset;
     scratch += scratch_offset;
+    const sizes_t sizes = {
+        .dy_image = 100352,
+        .dy_channel = 1,
+        .dy_row = 3584,
+        .dy_column = 128,
+        .x_image = 100352,
+        .x_channel = 1,
+        .x_row = 3584,
+        .x_column = 128,
+        .w_image = 1152,
+        .w_channel = 1,
+        .w_row = 384,
+        .w_column = 128,
+        .n = batch,
+        .c = 128,
+        .h = 28,
+        .w = 28,
+        .k = 128,
+        .r = 3,
+        .s = 3,
+        .p = 28,
+        .q = 28,
+        .stride_h = 1,
+        .stride_w = 1,
+        .pad_top = 1,
+        .pad_left = 1,
+        .dilation_h = 1,
+        .dilation_w = 1,
+        .groups = 1,
+        .group_c = 128,
+        .group_k = 128,
+    };
     counts_t tally = { 0, 0, 0, 0, 0, 0 };
     __local uchar tiles[164864] __attribute__((aligned(16)));
     const int item = (int)get_local_id(0);

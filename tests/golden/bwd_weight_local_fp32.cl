@@ -170,8 +170,9 @@ long part_column(const block_t *b, const sizes_t *s, int n) {
 __attribute__((always_inline))
 long part_place(const sizes_t *s, long i) {
     long k = i / s->w_image;
-    int3 column = column_at(s, (int)(i - k * s->w_image));
-    return k * s->w_image + column.x * s->w_channel + column.y * s->w_row + column.z * s->w_column;
+    int rest = (int)(i - k * s->w_image);
+    int taps = s->r * s->s;
+    return k * s->w_image + rest % taps * s->group_c + rest / taps;
 }
 
 /*
@@ -448,10 +449,11 @@ void bwd_weight_local_sum(
     long count = sizes.k * sizes.w_image;
     long i = get_group_id(0) * 128 + get_local_id(0);
     if (i < count) {
+        long place = part_place(&sizes, i);
         float value = 0.0f;
         #pragma unroll 8
         for (int part = 0; part < (int)shape.split; ++part)
-            value += scratch[part * count + i];
-        store_dw(dw, part_place(&sizes, i), value, beta);
+            value += scratch[part * count + place];
+        store_dw(dw, i, value, beta);
     }
 }

@@ -389,10 +389,11 @@ void bwd_weight_mma_sum(
     long count = sizes.k * sizes.w_image;
     long i = get_group_id(0) * 128 + get_local_id(0);
     if (i < count) {
+        long place = i;
         float value = 0.0f;
         #pragma unroll 8
         for (int part = 0; part < 4; ++part)
-            value += scratch[part * count + i];
+            value += scratch[part * count + place];
         store_dw(dw, i, value, beta);
     }
 }

@@ -159,6 +159,24 @@ int block_count(const sizes_t *s) {
     return 1 * s->groups * ((s->group_k + 64 - 1) / 64) * ((columns + 192 - 1) / 192);
 }
 
+__attribute__((always_inline))
+long part_row(const block_t *b, const sizes_t *s, int m) {
+    return dw_row(b, s, m);
+}
+
+__attribute__((always_inline))
+long part_column(const block_t *b, const sizes_t *s, int n) {
+    return b->column0 + n < b->columns ? b->column0 + n : -1;
+}
+
+__attribute__((always_inline))
+long part_place(const sizes_t *s, long i) {
+    long k = i / s->w_image;
+    int rest = (int)(i - k * s->w_image);
+    int taps = s->r * s->s;
+    return k * s->w_image + rest % taps * s->group_c + rest / taps;
+}
+
 /*
  * Matrices in local memory as wgmma reads them and the copy unit writes them:
  * lines of 64, 32 or 16 halves, line bytes each, whose 16-byte pieces are
@@ -537,10 +555,42 @@ void bwd_weight_wgmma(
     __global const half *x, long x_offset,
     __global float *dw, long dw_offset,
     float beta,
-    sizes_t sizes) {
+    int batch) {
     dy += dy_offset;
     x += x_offset;
     dw += dw_offset;
+    const sizes_t sizes = {
+        .dy_image = 50176,
+        .dy_channel = 1,
+        .dy_row = 1792,
+        .dy_column = 64,
+        .x_image = 50176,
+        .x_channel = 1,
+        .x_row = 1792,
+        .x_column = 64,
+        .w_image = 576,
+        .w_channel = 1,
+        .w_row = 192,
+        .w_column = 64,
+        .n = batch,
+        .c = 64,
+        .h = 28,
+        .w = 28,
+        .k = 64,
+        .r = 3,
+        .s = 3,
+        .p = 28,
+        .q = 28,
+        .stride_h = 1,
+        .stride_w = 1,
+        .pad_top = 1,
+        .pad_left = 1,
+        .dilation_h = 1,
+        .dilation_w = 1,
+        .groups = 1,
+        .group_c = 64,
+        .group_k = 64,
+    };
     __local uchar tiles[132096] __attribute__((aligned(16)));
     const int item = (int)get_local_id(0);
     const int warpgroup = item / 128;

@@ -92,6 +92,26 @@ int block_count(const sizes_t *s) {
     return 22 * s->groups * ((s->group_k + 128 - 1) / 128) * ((columns + 192 - 1) / 192);
 }
 
+__attribute__((always_inline))
+long part_row(const block_t *b, const sizes_t *s, int m) {
+    return dw_row(b, s, m);
+}
+
+__attribute__((always_inline))
+long part_column(const block_t *b, const sizes_t *s, int n) {
+    int3 column = column_at(s, b->column0 + n);
+    int tap = column.y * s->s + column.z;
+    return b->column0 + n < b->columns && column.x < s->group_c ? tap * s->group_c + column.x : -1;
+}
+
+__attribute__((always_inline))
+long part_place(const sizes_t *s, long i) {
+    long k = i / s->w_image;
+    int rest = (int)(i - k * s->w_image);
+    int taps = s->r * s->s;
+    return k * s->w_image + rest % taps * s->group_c + rest / taps;
+}
+
 /*
  * Matrices in local memory as wgmma reads them and the copy unit writes them:
  * lines of 64, 32 or 16 halves, line bytes each, whose 16-byte pieces are
@@ -628,16 +648,13 @@ void bwd_weight_wgmma(
         #pragma unroll
         for (int i = 0; i < 2 * 1; ++i) {
             const int first = 2 * (i % 2);
-            const long row = dw_row(&block, &sizes, 64 * warpgroup + 64 * (i / 2) + d_row(lane, first, 0));
+            const long row = part_row(&block, &sizes, 64 * warpgroup + 64 * (i / 2) + d_row(lane, first, 0));
             #pragma unroll
             for (int reg = first; reg < 96; reg += 4) {
                 const float *s = sum[i / 2] + reg;
-                const long left = dw_column(&block, &sizes, 0 * warpgroup + d_column(lane, reg, 0));
-                const long right = dw_column(&block, &sizes, 0 * warpgroup + d_column(lane, reg, 0) + 1);
-                if (row >= 0 && left >= 0)
-                    partial[row + left] = s[0] * 0x1p0f;
-                if (row >= 0 && right >= 0)
-                    partial[row + right] = s[1] * 0x1p0f;
+                const long column = part_column(&block, &sizes, 0 * warpgroup + d_column(lane, reg, 0));
+                if (row >= 0 && column >= 0)
+                    *(__global float2 *)(partial + row + column) = (float2)(s[0] * 0x1p0f, s[1] * 0x1p0f);
             }
         }
     }
@@ -687,10 +704,11 @@ void bwd_weight_wgmma_sum(
     long count = sizes.k * sizes.w_image;
     long i = get_group_id(0) * 256 + get_local_id(0);
     if (i < count) {
+        long place = part_place(&sizes, i);
         float value = 0.0f;
         #pragma unroll 8
         for (int part = 0; part < 22; ++part)
-            value += scratch[part * count + i];
+            value += scratch[part * count + place];
         store_dw(dw, i, value, beta);
     }
 }

@@ -86,16 +86,16 @@ static float fsum16(float16 v)
 }
 
 typedef struct {
-    int nonzero, zeroed, subnormal, saturated, nan, inf;
-} seen_t;
+    int4 nonzero, zeroed, subnormal, saturated, nan, inf;
+} seen4_t;
 
-static void fold(counts_t *tally, const seen_t *seen) {
-    tally->nonzero += (uint)isum(seen->nonzero);
-    tally->zeroed += (uint)isum(seen->zeroed);
-    tally->subnormal += (uint)isum(seen->subnormal);
-    tally->saturated += (uint)isum(seen->saturated);
-    tally->nan += (uint)isum(seen->nan);
-    tally->inf += (uint)isum(seen->inf);
+static void fold4(counts_t *tally, const seen4_t *seen) {
+    tally->nonzero += (uint)isum4(seen->nonzero);
+    tally->zeroed += (uint)isum4(seen->zeroed);
+    tally->subnormal += (uint)isum4(seen->subnormal);
+    tally->saturated += (uint)isum4(seen->saturated);
+    tally->nan += (uint)isum4(seen->nan);
+    tally->inf += (uint)isum4(seen->inf);
 }
 
 typedef struct {
@@ -122,7 +122,6 @@ typedef struct {
     long dy_channel_parts;
     long dy_pixel_parts;
     long dy_lanes;
-    long dy_aligned;
     long dy_count;
     long x_images;
     long x_groups;
@@ -134,7 +133,6 @@ typedef struct {
     long x_channel_parts;
     long x_pixel_parts;
     long x_lanes;
-    long x_aligned;
     long x_count;
     long w_images;
     long w_groups;
@@ -146,7 +144,6 @@ typedef struct {
     long w_channel_parts;
     long w_pixel_parts;
     long w_lanes;
-    long w_aligned;
     long w_count;
 } shape_t;
 
@@ -161,7 +158,6 @@ typedef struct {
     long channel_parts;
     long pixel_parts;
     long lanes;
-    long aligned;
     long count;
 } tiles_t;
 
@@ -191,34 +187,21 @@ static tile_t tile_of(const tiles_t *tiles, uint id) {
     return tile;
 }
 
-static void put(__local half *to, int pitch, float a, float b) {
-    vstorea_half2((float2)(a, b), 0, to + 0 * pitch);
+static ushort2 half_pair(float a, float b) {
+    ushort2 pair;
+    vstore_half2((float2)(a, b), 0, (half *)&pair);
+    return pair;
 }
 
-static void put16(__local half *to, int pitch, float16 a, float16 b) {
-    vstorea_half2((float2)(a.s0, b.s0), 0, to + 0 * pitch);
-    vstorea_half2((float2)(a.s1, b.s1), 0, to + 1 * pitch);
-    vstorea_half2((float2)(a.s2, b.s2), 0, to + 2 * pitch);
-    vstorea_half2((float2)(a.s3, b.s3), 0, to + 3 * pitch);
-    vstorea_half2((float2)(a.s4, b.s4), 0, to + 4 * pitch);
-    vstorea_half2((float2)(a.s5, b.s5), 0, to + 5 * pitch);
-    vstorea_half2((float2)(a.s6, b.s6), 0, to + 6 * pitch);
-    vstorea_half2((float2)(a.s7, b.s7), 0, to + 7 * pitch);
-    vstorea_half2((float2)(a.s8, b.s8), 0, to + 8 * pitch);
-    vstorea_half2((float2)(a.s9, b.s9), 0, to + 9 * pitch);
-    vstorea_half2((float2)(a.sa, b.sa), 0, to + 10 * pitch);
-    vstorea_half2((float2)(a.sb, b.sb), 0, to + 11 * pitch);
-    vstorea_half2((float2)(a.sc, b.sc), 0, to + 12 * pitch);
-    vstorea_half2((float2)(a.sd, b.sd), 0, to + 13 * pitch);
-    vstorea_half2((float2)(a.se, b.se), 0, to + 14 * pitch);
-    vstorea_half2((float2)(a.sf, b.sf), 0, to + 15 * pitch);
-}
-
-static void pad_tile(__local ushort *out, const tile_t *tile, int item) {
-    const int pitch = tile->width + 2;
-    for (int x = item; x < tile->pixels; x += 1)
-        for (int c = tile->channels; c < tile->width; ++c)
-            out[x * pitch + c] = 0;
+static void put_pair(__local ushort *to, int pitch, int count, float4 a, float4 b) {
+    if (count > 0)
+        *(__local ushort2 *)(to + 0 * pitch) = half_pair(a.x, b.x);
+    if (count > 1)
+        *(__local ushort2 *)(to + 1 * pitch) = half_pair(a.y, b.y);
+    if (count > 2)
+        *(__local ushort2 *)(to + 2 * pitch) = half_pair(a.z, b.z);
+    if (count > 3)
+        *(__local ushort2 *)(to + 3 * pitch) = half_pair(a.w, b.w);
 }
 
 static uint4 block_at(__local const ushort *p) {
@@ -259,7 +242,6 @@ static tiles_t get_dy_tiles(const shape_t *shape) {
     tiles.channel_parts = shape->dy_channel_parts;
     tiles.pixel_parts = shape->dy_pixel_parts;
     tiles.lanes = shape->dy_lanes;
-    tiles.aligned = shape->dy_aligned;
     tiles.count = shape->dy_count;
     return tiles;
 }
@@ -268,135 +250,93 @@ static float read_dy(__global const float *p, long i) {
     return p[i];
 }
 
-static float get_dy(__global const float *in, long i, int aligned) {
-    return read_dy(in, i);
+static float4 get_dy(__global const float *in, long i, int count) {
+    if (count <= 0)
+        return (float4)(0.0f);
+    return (float4)(read_dy(in, i),
+        count > 1 ? read_dy(in, i + 1) : 0.0f,
+        count > 2 ? read_dy(in, i + 2) : 0.0f,
+        count > 3 ? read_dy(in, i + 3) : 0.0f);
 }
 
-static void see_dy(seen_t *seen, float before) {
-    const int b = as_int(before) & 0x7fffffff;
-    seen->nonzero += b != 0;
-    const int other = (b != 0) & ((b < 0x337fe000) | (b > 0x427fe000));
-    if (!other)
-        return;
-    seen->zeroed += (b != 0) & (b <= 0x2e000000);
-    seen->subnormal += (b > 0x2e000000) & (b < 0x337fe000);
-    seen->saturated += (b > 0x427fe000) & (b < 0x7f800000);
-    const int is_nan = b > 0x7f800000;
-    seen->nan += is_nan;
-    seen->nonzero -= is_nan;
-    seen->inf += b == 0x7f800000;
-}
-
-static float clip_dy(float v) {
-    int bits = as_int(v) & 0x7fffffff;
+static float4 clip_dy4(float4 v) {
+    int4 bits = as_int4(v) & 0x7fffffff;
     /* Finite values are clipped at 63.96875. */
-    bits = select(min(bits, (int)(0x427fe000)), bits, bits >= 0x7f800000);
-    float a = as_float(bits) * 0x1p10f;
-    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
+    bits = select(min(bits, (int4)(0x427fe000)), bits, bits >= 0x7f800000);
+    float4 a = as_float4(bits) * 0x1p10f;
+    return as_float4(as_int4(a) | (as_int4(v) & (int)0x80000000));
 }
 
-static float cast_dy(float before, long i,
-    int counting, seen_t *seen) {
-    const float after = clip_dy(before);
-    if (counting)
-        see_dy(seen, before);
-    return after;
+static float4 cast_dy(float4 v) {
+    return clip_dy4(v);
 }
 
-static float16 read_dy16(__global const float *p, long i) {
-    return vload16(0, p + i);
-}
-
-static float16 get_dy16(__global const float *in, long i, int aligned) {
-    if (aligned)
-        return *(__global const float16 *)(in + i);
-    return read_dy16(in, i);
-}
-
-static void see_dy16(seen16_t *seen, float16 before) {
-    const int16 b = as_int16(before) & 0x7fffffff;
+static void see_dy4(seen4_t *seen, float4 before) {
+    const int4 b = as_int4(before) & 0x7fffffff;
     seen->nonzero -= b != 0;
-    const int16 other = (b != 0) & ((b < 0x337fe000) | (b > 0x427fe000));
-    const long2 marks = as_long2(convert_char16(other));
-    if (!(marks.x | marks.y))
+    const int4 other = (b != 0) & ((b < 0x337fe000) | (b > 0x427fe000));
+    if (!any(other))
         return;
     seen->zeroed -= (b != 0) & (b <= 0x2e000000);
     seen->subnormal -= (b > 0x2e000000) & (b < 0x337fe000);
     seen->saturated -= (b > 0x427fe000) & (b < 0x7f800000);
-    const int16 is_nan = b > 0x7f800000;
+    const int4 is_nan = b > 0x7f800000;
     seen->nan -= is_nan;
     seen->nonzero += is_nan;
     seen->inf -= b == 0x7f800000;
 }
 
-static float16 clip_dy16(float16 v) {
-    int16 bits = as_int16(v) & 0x7fffffff;
-    /* Finite values are clipped at 63.96875. */
-    bits = select(min(bits, (int16)(0x427fe000)), bits, bits >= 0x7f800000);
-    float16 a = as_float16(bits) * 0x1p10f;
-    return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
-}
-
-static float16 cast_dy16(float16 before, long i,
-    int counting, seen16_t *seen) {
-    const float16 after = clip_dy16(before);
-    if (counting)
-        see_dy16(seen, before);
-    return after;
-}
-
 static void read_dy_tile(__global const float *in,
-    __local half *out, const tiles_t *tiles,
-    const tile_t *tile,
-    __local float *sums,
-    int item, int counting, counts_t *tally) {
+    __local ushort *out,
+    const tiles_t *tiles, const tile_t *tile, __local float *sums,
+    int item) {
     const int lanes = (int)tiles->lanes;
     const int lane = item % lanes;
     const int row = item / lanes;
     const int rows = 1 / lanes;
     const int pitch = tile->width + 2;
-    const int aligned = (int)tiles->aligned;
-    seen16_t seen16 = { 0 };
-    seen_t seen = { 0 };
-    for (int c = 2 * row; c < tile->channels; c += 2 * rows) {
-        const int two = c + 1 < tile->channels;
-        const long i = tile->source + c * tiles->pixels;
-        const long j = two ? i + tiles->pixels : i;
-        __local half *to = out + c;
-        float16 sum_a16 = 0.0f, sum_b16 = 0.0f;
-        float sum_a = 0.0f, sum_b = 0.0f;
-        int x = lane * 16;
-        for (; x + 15 < tile->pixels; x += lanes * 16) {
-            const float16 a = get_dy16(in, i + x, aligned);
-            const float16 b = get_dy16(in, j + x, aligned);
-            sum_a16 += a;
-            sum_b16 += b;
-            const float16 first =
-                cast_dy16(a, i + x, counting, &seen16);
-            const float16 second =
-                cast_dy16(b, j + x, counting && two, &seen16);
-            put16(to + x * pitch, pitch, first, two ? second : (float16)(0.0f));
+    for (int c = 2 * row; c < tile->width; c += 4 * rows) {
+        float sum[4] = {0.0f};
+        for (int x = 4 * lane; x < tile->pixels; x += 4 * lanes) {
+            const int count = tile->pixels - x;
+            float4 raw[4];
+            #pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                const int channel = c + j / 2 * 2 * rows + j % 2;
+                raw[j] = get_dy(in, tile->source + channel * tiles->pixels + x,
+                    channel < tile->channels ? count : 0);
+            }
+            #pragma unroll
+            for (int j = 0; j < 4; ++j)
+                sum[j] += fsum4(raw[j]);
+            #pragma unroll
+            for (int j = 0; j < 4; j += 2) {
+                const int channel = c + j / 2 * 2 * rows + j % 2;
+                if (channel < tile->width)
+                    put_pair(out + x * pitch + channel, pitch, count, cast_dy(raw[j]), cast_dy(raw[j + 1]));
+            }
         }
-        x = tile->pixels / 16 * 16 + lane;
-        for (; x + 0 < tile->pixels; x += lanes * 1) {
-            const float a = get_dy(in, i + x, aligned);
-            const float b = get_dy(in, j + x, aligned);
-            sum_a += a;
-            sum_b += b;
-            const float first =
-                cast_dy(a, i + x, counting, &seen);
-            const float second =
-                cast_dy(b, j + x, counting && two, &seen);
-            put(to + x * pitch, pitch, first, two ? second : (float)(0.0f));
+        #pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            const int channel = c + j / 2 * 2 * rows + j % 2;
+            if (channel < tile->width)
+                sums[lane * tile->width + channel] = sum[j];
         }
-        __local float *at = sums + lane * tile->width + c;
-        at[0] = fsum16(sum_a16) + sum_a;
-        at[1] = fsum16(sum_b16) + sum_b;
     }
-    if (counting) {
-        fold16(tally, &seen16);
-        fold(tally, &seen);
+}
+
+static void count_dy_tile(__global const float *in,
+    const tiles_t *tiles, const tile_t *tile, int item, counts_t *tally) {
+    const int lanes = (int)tiles->lanes;
+    const int lane = item % lanes;
+    const int row = item / lanes;
+    const int rows = 1 / lanes;
+    seen4_t seen = { 0 };
+    for (int c = row; c < tile->channels; c += rows) {
+        for (int x = 4 * lane; x < tile->pixels; x += 4 * lanes)
+            see_dy4(&seen, get_dy(in, tile->source + c * tiles->pixels + x, tile->pixels - x));
     }
+    fold4(tally, &seen);
 }
 
 static tiles_t get_x_tiles(const shape_t *shape) {
@@ -411,7 +351,6 @@ static tiles_t get_x_tiles(const shape_t *shape) {
     tiles.channel_parts = shape->x_channel_parts;
     tiles.pixel_parts = shape->x_pixel_parts;
     tiles.lanes = shape->x_lanes;
-    tiles.aligned = shape->x_aligned;
     tiles.count = shape->x_count;
     return tiles;
 }
@@ -420,125 +359,83 @@ static float read_x(__global const float *p, long i) {
     return p[i];
 }
 
-static float get_x(__global const float *in, long i, int aligned) {
-    return read_x(in, i);
+static float4 get_x(__global const float *in, long i, int count) {
+    if (count <= 0)
+        return (float4)(0.0f);
+    return (float4)(read_x(in, i),
+        count > 1 ? read_x(in, i + 1) : 0.0f,
+        count > 2 ? read_x(in, i + 2) : 0.0f,
+        count > 3 ? read_x(in, i + 3) : 0.0f);
 }
 
-static void see_x(seen_t *seen, float before) {
-    const int b = as_int(before) & 0x7fffffff;
-    seen->nonzero += b != 0;
-    const int other = (b != 0) & ((b < 0x387fe000) | (b > 0x477fe000));
-    if (!other)
-        return;
-    seen->zeroed += (b != 0) & (b <= 0x33000000);
-    seen->subnormal += (b > 0x33000000) & (b < 0x387fe000);
-    seen->saturated += (b > 0x477fe000) & (b < 0x7f800000);
-    const int is_nan = b > 0x7f800000;
-    seen->nan += is_nan;
-    seen->nonzero -= is_nan;
-    seen->inf += b == 0x7f800000;
-}
-
-static float clip_x(float v) {
-    int bits = as_int(v) & 0x7fffffff;
+static float4 clip_x4(float4 v) {
+    int4 bits = as_int4(v) & 0x7fffffff;
     /* Finite values are clipped at 65504. */
-    bits = select(min(bits, (int)(0x477fe000)), bits, bits >= 0x7f800000);
-    float a = as_float(bits);
-    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
+    bits = select(min(bits, (int4)(0x477fe000)), bits, bits >= 0x7f800000);
+    float4 a = as_float4(bits);
+    return as_float4(as_int4(a) | (as_int4(v) & (int)0x80000000));
 }
 
-static float cast_x(float before, long i,
-    int counting, seen_t *seen) {
-    const float after = clip_x(before);
-    if (counting)
-        see_x(seen, before);
-    return after;
+static float4 cast_x(float4 v) {
+    return clip_x4(v);
 }
 
-static float16 read_x16(__global const float *p, long i) {
-    return vload16(0, p + i);
-}
-
-static float16 get_x16(__global const float *in, long i, int aligned) {
-    if (aligned)
-        return *(__global const float16 *)(in + i);
-    return read_x16(in, i);
-}
-
-static void see_x16(seen16_t *seen, float16 before) {
-    const int16 b = as_int16(before) & 0x7fffffff;
+static void see_x4(seen4_t *seen, float4 before) {
+    const int4 b = as_int4(before) & 0x7fffffff;
     seen->nonzero -= b != 0;
-    const int16 other = (b != 0) & ((b < 0x387fe000) | (b > 0x477fe000));
-    const long2 marks = as_long2(convert_char16(other));
-    if (!(marks.x | marks.y))
+    const int4 other = (b != 0) & ((b < 0x387fe000) | (b > 0x477fe000));
+    if (!any(other))
         return;
     seen->zeroed -= (b != 0) & (b <= 0x33000000);
     seen->subnormal -= (b > 0x33000000) & (b < 0x387fe000);
     seen->saturated -= (b > 0x477fe000) & (b < 0x7f800000);
-    const int16 is_nan = b > 0x7f800000;
+    const int4 is_nan = b > 0x7f800000;
     seen->nan -= is_nan;
     seen->nonzero += is_nan;
     seen->inf -= b == 0x7f800000;
 }
 
-static float16 clip_x16(float16 v) {
-    int16 bits = as_int16(v) & 0x7fffffff;
-    /* Finite values are clipped at 65504. */
-    bits = select(min(bits, (int16)(0x477fe000)), bits, bits >= 0x7f800000);
-    float16 a = as_float16(bits);
-    return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
-}
-
-static float16 cast_x16(float16 before, long i,
-    int counting, seen16_t *seen) {
-    const float16 after = clip_x16(before);
-    if (counting)
-        see_x16(seen, before);
-    return after;
-}
-
 static void read_x_tile(__global const float *in,
-    __local half *out, const tiles_t *tiles,
-    const tile_t *tile,
-    int item, int counting, counts_t *tally) {
+    __local ushort *out,
+    const tiles_t *tiles, const tile_t *tile,
+    int item) {
     const int lanes = (int)tiles->lanes;
     const int lane = item % lanes;
     const int row = item / lanes;
     const int rows = 1 / lanes;
     const int pitch = tile->width + 2;
-    const int aligned = (int)tiles->aligned;
-    seen16_t seen16 = { 0 };
-    seen_t seen = { 0 };
-    for (int c = 2 * row; c < tile->channels; c += 2 * rows) {
-        const int two = c + 1 < tile->channels;
-        const long i = tile->source + c * tiles->pixels;
-        const long j = two ? i + tiles->pixels : i;
-        __local half *to = out + c;
-        int x = lane * 16;
-        for (; x + 15 < tile->pixels; x += lanes * 16) {
-            const float16 a = get_x16(in, i + x, aligned);
-            const float16 b = get_x16(in, j + x, aligned);
-            const float16 first =
-                cast_x16(a, i + x, counting, &seen16);
-            const float16 second =
-                cast_x16(b, j + x, counting && two, &seen16);
-            put16(to + x * pitch, pitch, first, two ? second : (float16)(0.0f));
-        }
-        x = tile->pixels / 16 * 16 + lane;
-        for (; x + 0 < tile->pixels; x += lanes * 1) {
-            const float a = get_x(in, i + x, aligned);
-            const float b = get_x(in, j + x, aligned);
-            const float first =
-                cast_x(a, i + x, counting, &seen);
-            const float second =
-                cast_x(b, j + x, counting && two, &seen);
-            put(to + x * pitch, pitch, first, two ? second : (float)(0.0f));
+    for (int c = 2 * row; c < tile->width; c += 4 * rows) {
+        for (int x = 4 * lane; x < tile->pixels; x += 4 * lanes) {
+            const int count = tile->pixels - x;
+            float4 raw[4];
+            #pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                const int channel = c + j / 2 * 2 * rows + j % 2;
+                raw[j] = get_x(in, tile->source + channel * tiles->pixels + x,
+                    channel < tile->channels ? count : 0);
+            }
+            #pragma unroll
+            for (int j = 0; j < 4; j += 2) {
+                const int channel = c + j / 2 * 2 * rows + j % 2;
+                if (channel < tile->width)
+                    put_pair(out + x * pitch + channel, pitch, count, cast_x(raw[j]), cast_x(raw[j + 1]));
+            }
         }
     }
-    if (counting) {
-        fold16(tally, &seen16);
-        fold(tally, &seen);
+}
+
+static void count_x_tile(__global const float *in,
+    const tiles_t *tiles, const tile_t *tile, int item, counts_t *tally) {
+    const int lanes = (int)tiles->lanes;
+    const int lane = item % lanes;
+    const int row = item / lanes;
+    const int rows = 1 / lanes;
+    seen4_t seen = { 0 };
+    for (int c = row; c < tile->channels; c += rows) {
+        for (int x = 4 * lane; x < tile->pixels; x += 4 * lanes)
+            see_x4(&seen, get_x(in, tile->source + c * tiles->pixels + x, tile->pixels - x));
     }
+    fold4(tally, &seen);
 }
 
 static tiles_t get_w_tiles(const shape_t *shape) {
@@ -553,7 +450,6 @@ static tiles_t get_w_tiles(const shape_t *shape) {
     tiles.channel_parts = shape->w_channel_parts;
     tiles.pixel_parts = shape->w_pixel_parts;
     tiles.lanes = shape->w_lanes;
-    tiles.aligned = shape->w_aligned;
     tiles.count = shape->w_count;
     return tiles;
 }
@@ -562,125 +458,83 @@ static float read_w(__global const float *p, long i) {
     return p[i];
 }
 
-static float get_w(__global const float *in, long i, int aligned) {
-    return read_w(in, i);
+static float4 get_w(__global const float *in, long i, int count) {
+    if (count <= 0)
+        return (float4)(0.0f);
+    return (float4)(read_w(in, i),
+        count > 1 ? read_w(in, i + 1) : 0.0f,
+        count > 2 ? read_w(in, i + 2) : 0.0f,
+        count > 3 ? read_w(in, i + 3) : 0.0f);
 }
 
-static void see_w(seen_t *seen, float before) {
-    const int b = as_int(before) & 0x7fffffff;
-    seen->nonzero += b != 0;
-    const int other = (b != 0) & ((b < 0x387fe000) | (b > 0x477fe000));
-    if (!other)
-        return;
-    seen->zeroed += (b != 0) & (b <= 0x33000000);
-    seen->subnormal += (b > 0x33000000) & (b < 0x387fe000);
-    seen->saturated += (b > 0x477fe000) & (b < 0x7f800000);
-    const int is_nan = b > 0x7f800000;
-    seen->nan += is_nan;
-    seen->nonzero -= is_nan;
-    seen->inf += b == 0x7f800000;
-}
-
-static float clip_w(float v) {
-    int bits = as_int(v) & 0x7fffffff;
+static float4 clip_w4(float4 v) {
+    int4 bits = as_int4(v) & 0x7fffffff;
     /* Finite values are clipped at 65504. */
-    bits = select(min(bits, (int)(0x477fe000)), bits, bits >= 0x7f800000);
-    float a = as_float(bits);
-    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
+    bits = select(min(bits, (int4)(0x477fe000)), bits, bits >= 0x7f800000);
+    float4 a = as_float4(bits);
+    return as_float4(as_int4(a) | (as_int4(v) & (int)0x80000000));
 }
 
-static float cast_w(float before, long i,
-    int counting, seen_t *seen) {
-    const float after = clip_w(before);
-    if (counting)
-        see_w(seen, before);
-    return after;
+static float4 cast_w(float4 v) {
+    return clip_w4(v);
 }
 
-static float16 read_w16(__global const float *p, long i) {
-    return vload16(0, p + i);
-}
-
-static float16 get_w16(__global const float *in, long i, int aligned) {
-    if (aligned)
-        return *(__global const float16 *)(in + i);
-    return read_w16(in, i);
-}
-
-static void see_w16(seen16_t *seen, float16 before) {
-    const int16 b = as_int16(before) & 0x7fffffff;
+static void see_w4(seen4_t *seen, float4 before) {
+    const int4 b = as_int4(before) & 0x7fffffff;
     seen->nonzero -= b != 0;
-    const int16 other = (b != 0) & ((b < 0x387fe000) | (b > 0x477fe000));
-    const long2 marks = as_long2(convert_char16(other));
-    if (!(marks.x | marks.y))
+    const int4 other = (b != 0) & ((b < 0x387fe000) | (b > 0x477fe000));
+    if (!any(other))
         return;
     seen->zeroed -= (b != 0) & (b <= 0x33000000);
     seen->subnormal -= (b > 0x33000000) & (b < 0x387fe000);
     seen->saturated -= (b > 0x477fe000) & (b < 0x7f800000);
-    const int16 is_nan = b > 0x7f800000;
+    const int4 is_nan = b > 0x7f800000;
     seen->nan -= is_nan;
     seen->nonzero += is_nan;
     seen->inf -= b == 0x7f800000;
 }
 
-static float16 clip_w16(float16 v) {
-    int16 bits = as_int16(v) & 0x7fffffff;
-    /* Finite values are clipped at 65504. */
-    bits = select(min(bits, (int16)(0x477fe000)), bits, bits >= 0x7f800000);
-    float16 a = as_float16(bits);
-    return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
-}
-
-static float16 cast_w16(float16 before, long i,
-    int counting, seen16_t *seen) {
-    const float16 after = clip_w16(before);
-    if (counting)
-        see_w16(seen, before);
-    return after;
-}
-
 static void read_w_tile(__global const float *in,
-    __local half *out, const tiles_t *tiles,
-    const tile_t *tile,
-    int item, int counting, counts_t *tally) {
+    __local ushort *out,
+    const tiles_t *tiles, const tile_t *tile,
+    int item) {
     const int lanes = (int)tiles->lanes;
     const int lane = item % lanes;
     const int row = item / lanes;
     const int rows = 1 / lanes;
     const int pitch = tile->width + 2;
-    const int aligned = (int)tiles->aligned;
-    seen16_t seen16 = { 0 };
-    seen_t seen = { 0 };
-    for (int c = 2 * row; c < tile->channels; c += 2 * rows) {
-        const int two = c + 1 < tile->channels;
-        const long i = tile->source + c * tiles->pixels;
-        const long j = two ? i + tiles->pixels : i;
-        __local half *to = out + c;
-        int x = lane * 16;
-        for (; x + 15 < tile->pixels; x += lanes * 16) {
-            const float16 a = get_w16(in, i + x, aligned);
-            const float16 b = get_w16(in, j + x, aligned);
-            const float16 first =
-                cast_w16(a, i + x, counting, &seen16);
-            const float16 second =
-                cast_w16(b, j + x, counting && two, &seen16);
-            put16(to + x * pitch, pitch, first, two ? second : (float16)(0.0f));
-        }
-        x = tile->pixels / 16 * 16 + lane;
-        for (; x + 0 < tile->pixels; x += lanes * 1) {
-            const float a = get_w(in, i + x, aligned);
-            const float b = get_w(in, j + x, aligned);
-            const float first =
-                cast_w(a, i + x, counting, &seen);
-            const float second =
-                cast_w(b, j + x, counting && two, &seen);
-            put(to + x * pitch, pitch, first, two ? second : (float)(0.0f));
+    for (int c = 2 * row; c < tile->width; c += 4 * rows) {
+        for (int x = 4 * lane; x < tile->pixels; x += 4 * lanes) {
+            const int count = tile->pixels - x;
+            float4 raw[4];
+            #pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                const int channel = c + j / 2 * 2 * rows + j % 2;
+                raw[j] = get_w(in, tile->source + channel * tiles->pixels + x,
+                    channel < tile->channels ? count : 0);
+            }
+            #pragma unroll
+            for (int j = 0; j < 4; j += 2) {
+                const int channel = c + j / 2 * 2 * rows + j % 2;
+                if (channel < tile->width)
+                    put_pair(out + x * pitch + channel, pitch, count, cast_w(raw[j]), cast_w(raw[j + 1]));
+            }
         }
     }
-    if (counting) {
-        fold16(tally, &seen16);
-        fold(tally, &seen);
+}
+
+static void count_w_tile(__global const float *in,
+    const tiles_t *tiles, const tile_t *tile, int item, counts_t *tally) {
+    const int lanes = (int)tiles->lanes;
+    const int lane = item % lanes;
+    const int row = item / lanes;
+    const int rows = 1 / lanes;
+    seen4_t seen = { 0 };
+    for (int c = row; c < tile->channels; c += rows) {
+        for (int x = 4 * lane; x < tile->pixels; x += 4 * lanes)
+            see_w4(&seen, get_w(in, tile->source + c * tiles->pixels + x, tile->pixels - x));
     }
+    fold4(tally, &seen);
 }
 
 __kernel
@@ -709,9 +563,9 @@ void cast_pack(
     if (w_counts)
         w_counts += w_counts_offset;
     scratch += scratch_offset;
-    __local ushort packed[5120]
+    __local ushort packed[4224]
         __attribute__((aligned(16)));
-    __local float sums[256];
+    __local float sums[16];
     int sum_parts = 0;
     const int item = (int)get_local_id(0);
     counts_t tally = { 0 };
@@ -727,8 +581,9 @@ void cast_pack(
         counts = dy_counts;
         line = tiles.groups * tiles.padded;
         sum_parts = (int)tiles.lanes;
-        read_dy_tile(dy, (__local half *)packed,
-            &tiles, &tile, sums, item, counts != 0, &tally);
+        read_dy_tile(dy, packed, &tiles, &tile, sums, item);
+        if (counts)
+            count_dy_tile(dy, &tiles, &tile, item, &tally);
     }
     id -= shape.dy_count;
     if (x && id >= 0 && id < shape.x_count) {
@@ -737,8 +592,9 @@ void cast_pack(
         out = x_packed;
         counts = x_counts;
         line = tiles.groups * tiles.padded;
-        read_x_tile(x, (__local half *)packed,
-            &tiles, &tile, item, counts != 0, &tally);
+        read_x_tile(x, packed, &tiles, &tile, item);
+        if (counts)
+            count_x_tile(x, &tiles, &tile, item, &tally);
     }
     id -= shape.x_count;
     if (w && id >= 0 && id < shape.w_count) {
@@ -747,10 +603,10 @@ void cast_pack(
         out = w_packed;
         counts = w_counts;
         line = tiles.groups * tiles.padded;
-        read_w_tile(w, (__local half *)packed,
-            &tiles, &tile, item, counts != 0, &tally);
+        read_w_tile(w, packed, &tiles, &tile, item);
+        if (counts)
+            count_w_tile(w, &tiles, &tile, item, &tally);
     }
-    pad_tile(packed, &tile, item);
     barrier(CLK_LOCAL_MEM_FENCE);
     write_tile(packed, out, &tile, line, item);
     if (sum_parts > 0) {

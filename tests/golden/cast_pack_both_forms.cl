@@ -122,7 +122,6 @@ typedef struct {
     long dy_channel_parts;
     long dy_pixel_parts;
     long dy_lanes;
-    long dy_aligned;
     long dy_count;
     long w_images;
     long w_groups;
@@ -134,7 +133,6 @@ typedef struct {
     long w_channel_parts;
     long w_pixel_parts;
     long w_lanes;
-    long w_aligned;
     long w_count;
 } shape_t;
 
@@ -149,7 +147,6 @@ typedef struct {
     long channel_parts;
     long pixel_parts;
     long lanes;
-    long aligned;
     long count;
 } tiles_t;
 
@@ -179,37 +176,10 @@ static tile_t tile_of(const tiles_t *tiles, uint id) {
     return tile;
 }
 
-static void pad_tile(__local ushort *out, const tile_t *tile, int item) {
-    const int pitch = tile->width + 2;
-    for (int x = item; x < tile->pixels; x += 64)
-        for (int c = tile->channels; c < tile->width; ++c)
-            out[x * pitch + c] = 0;
-}
-
-static uint4 block_at(__local const ushort *p) {
-    return (uint4)(as_uint(*(__local const ushort2 *)p),
-                   as_uint(*(__local const ushort2 *)(p + 2)),
-                   as_uint(*(__local const ushort2 *)(p + 4)),
-                   as_uint(*(__local const ushort2 *)(p + 6)));
-}
-
-static void write_tile(__local const ushort *in, __global half *out,
-    const tile_t *tile, long line, int item) {
-    const int pitch = tile->width + 2;
-    const int blocks = max(1, tile->width / 8);
-    const int step_x = 64 / blocks;
-    const int step_block = 64 % blocks;
-    int block = item % blocks;
-    for (int x = item / blocks; x < tile->pixels;) {
-        __global half *to = out + tile->target + x * line + block * 8;
-        *(__global uint4 *)to = block_at(in + x * pitch + block * 8);
-        x += step_x;
-        block += step_block;
-        if (block >= blocks) {
-            block -= blocks;
-            ++x;
-        }
-    }
+static ushort2 half_pair(float a, float b) {
+    ushort2 pair;
+    vstore_half2((float2)(a, b), 0, (half *)&pair);
+    return pair;
 }
 
 static void counts_share(const counts_t *tally, volatile __local uint *sums) {
@@ -253,7 +223,6 @@ static tiles_t get_dy_tiles(const shape_t *shape) {
     tiles.channel_parts = shape->dy_channel_parts;
     tiles.pixel_parts = shape->dy_pixel_parts;
     tiles.lanes = shape->dy_lanes;
-    tiles.aligned = shape->dy_aligned;
     tiles.count = shape->dy_count;
     return tiles;
 }
@@ -262,50 +231,28 @@ static float read_dy(__global const float *p, long i) {
     return p[i];
 }
 
-static float get_dy(__global const float *in, long i, int aligned) {
-    return read_dy(in, i);
+static float4 get_dy(__global const float *in, long i, int count) {
+    if (count <= 0)
+        return (float4)(0.0f);
+    return *(__global const float4 *)(in + i);
 }
 
-static void see_dy(seen_t *seen, float before) {
-    const int b = as_int(before) & 0x7fffffff;
-    seen->nonzero += b != 0;
-    const int other = (b != 0) & ((b < 0x337fe000) | (b > 0x427fe000));
-    if (!other)
-        return;
-    seen->zeroed += (b != 0) & (b <= 0x2e000000);
-    seen->subnormal += (b > 0x2e000000) & (b < 0x337fe000);
-    seen->saturated += (b > 0x427fe000) & (b < 0x7f800000);
-    const int is_nan = b > 0x7f800000;
-    seen->nan += is_nan;
-    seen->nonzero -= is_nan;
-    seen->inf += b == 0x7f800000;
-}
-
-static float clip_dy(float v) {
-    int bits = as_int(v) & 0x7fffffff;
+static float4 clip_dy4(float4 v) {
+    int4 bits = as_int4(v) & 0x7fffffff;
     /* Finite values are clipped at 63.96875. */
-    bits = select(min(bits, (int)(0x427fe000)), bits, bits >= 0x7f800000);
-    float a = as_float(bits) * 0x1p10f;
-    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
+    bits = select(min(bits, (int4)(0x427fe000)), bits, bits >= 0x7f800000);
+    float4 a = as_float4(bits) * 0x1p10f;
+    return as_float4(as_int4(a) | (as_int4(v) & (int)0x80000000));
 }
 
-static float cast_dy(float before, __global half *copy, long i,
-    int counting, seen_t *seen) {
-    const float after = clip_dy(before);
-    if (counting)
-        see_dy(seen, before);
-    vstore_half(after, 0, copy + i);
-    return after;
+static float4 cast_dy(float4 v) {
+    return clip_dy4(v);
 }
 
-static float4 read_dy4(__global const float *p, long i) {
-    return vload4(0, p + i);
-}
-
-static float4 get_dy4(__global const float *in, long i, int aligned) {
-    if (aligned)
-        return *(__global const float4 *)(in + i);
-    return read_dy4(in, i);
+static void keep_dy(__global half *copy, long i, int count, float4 v) {
+    const float each[4] = {v.x, v.y, v.z, v.w};
+    for (int j = 0; j < min(count, 4); ++j)
+        vstore_half(each[j], i + j, copy);
 }
 
 static void see_dy4(seen4_t *seen, float4 before) {
@@ -323,65 +270,55 @@ static void see_dy4(seen4_t *seen, float4 before) {
     seen->inf -= b == 0x7f800000;
 }
 
-static float4 clip_dy4(float4 v) {
-    int4 bits = as_int4(v) & 0x7fffffff;
-    /* Finite values are clipped at 63.96875. */
-    bits = select(min(bits, (int4)(0x427fe000)), bits, bits >= 0x7f800000);
-    float4 a = as_float4(bits) * 0x1p10f;
-    return as_float4(as_int4(a) | (as_int4(v) & (int)0x80000000));
-}
-
-static float4 cast_dy4(float4 before, __global half *copy, long i,
-    int counting, seen4_t *seen) {
-    const float4 after = clip_dy4(before);
-    if (counting)
-        see_dy4(seen, before);
-    vstore_half4(after, 0, copy + i);
-    return after;
-}
-
 static void read_dy_tile(__global const float *in,
-    __global half *copy, __local half *out, const tiles_t *tiles,
-    const tile_t *tile,
-    __local float *sums,
-    int item, int counting, counts_t *tally) {
+    __global half *copy, __global half *out,
+    const tiles_t *tiles, const tile_t *tile, __local float *sums,
+    int item) {
     const int lanes = (int)tiles->lanes;
     const int lane = item % lanes;
     const int row = item / lanes;
-    const int rows = 64 / lanes;
-    const int pitch = tile->width + 2;
-    const int aligned = (int)tiles->aligned;
-    seen4_t seen4 = { 0 };
-    seen_t seen = { 0 };
+    const int rows = 256 / lanes;
     const long line = tiles->groups * tiles->channels;
-    int c = lane * 4;
-    for (; c + 3 < tile->channels; c += lanes * 4) {
+    const long out_line = tiles->groups * tiles->padded;
+    for (int c = 4 * lane; c < tile->width; c += 4 * lanes) {
+        const int count = tile->channels - c;
         float4 sum = 0.0f;
-        for (int x = row; x < tile->pixels; x += rows) {
-            const long i = tile->source + x * line + c;
-            const float4 before = get_dy4(in, i, aligned);
-            sum += before;
-            vstore_half4(cast_dy4(before, copy, i, counting, &seen4),
-                0, out + x * pitch + c);
+        for (int x = row; x < tile->pixels; x += 4 * rows) {
+            float4 raw[4];
+            #pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                const int pixel = x + j * rows;
+                raw[j] = get_dy(in, tile->source + pixel * line + c, pixel < tile->pixels ? count : 0);
+            }
+            #pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                const int pixel = x + j * rows;
+                sum += raw[j];
+                if (pixel >= tile->pixels)
+                    continue;
+                keep_dy(copy, tile->source + pixel * line + c, count, cast_dy(raw[j]));
+                const float4 v = cast_dy(raw[j]);
+                *(__global ushort4 *)(out + tile->target + pixel * out_line + c) =
+                    (ushort4)(half_pair(v.x, v.y), half_pair(v.z, v.w));
+            }
         }
         vstore4(sum, 0, sums + row * tile->width + c);
     }
-    c = tile->channels / 4 * 4 + lane;
-    for (; c + 0 < tile->channels; c += lanes * 1) {
-        float sum = 0.0f;
-        for (int x = row; x < tile->pixels; x += rows) {
-            const long i = tile->source + x * line + c;
-            const float before = get_dy(in, i, aligned);
-            sum += before;
-            vstore_half(cast_dy(before, copy, i, counting, &seen),
-                0, out + x * pitch + c);
-        }
-        sums[row * tile->width + c] = sum;
+}
+
+static void count_dy_tile(__global const float *in,
+    const tiles_t *tiles, const tile_t *tile, int item, counts_t *tally) {
+    const int lanes = (int)tiles->lanes;
+    const int lane = item % lanes;
+    const int row = item / lanes;
+    const int rows = 256 / lanes;
+    seen4_t seen = { 0 };
+    const long line = tiles->groups * tiles->channels;
+    for (int c = 4 * lane; c < tile->width; c += 4 * lanes) {
+        for (int x = row; x < tile->pixels; x += rows)
+            see_dy4(&seen, get_dy(in, tile->source + x * line + c, tile->channels - c));
     }
-    if (counting) {
-        fold4(tally, &seen4);
-        fold(tally, &seen);
-    }
+    fold4(tally, &seen);
 }
 
 static tiles_t get_w_tiles(const shape_t *shape) {
@@ -396,7 +333,6 @@ static tiles_t get_w_tiles(const shape_t *shape) {
     tiles.channel_parts = shape->w_channel_parts;
     tiles.pixel_parts = shape->w_pixel_parts;
     tiles.lanes = shape->w_lanes;
-    tiles.aligned = shape->w_aligned;
     tiles.count = shape->w_count;
     return tiles;
 }
@@ -405,49 +341,22 @@ static float read_w(__global const float *p, long i) {
     return p[i];
 }
 
-static float get_w(__global const float *in, long i, int aligned) {
-    return read_w(in, i);
+static float4 get_w(__global const float *in, long i, int count) {
+    if (count <= 0)
+        return (float4)(0.0f);
+    return *(__global const float4 *)(in + i);
 }
 
-static void see_w(seen_t *seen, float before) {
-    const int b = as_int(before) & 0x7fffffff;
-    seen->nonzero += b != 0;
-    const int other = (b != 0) & ((b < 0x387fe000) | (b > 0x477fe000));
-    if (!other)
-        return;
-    seen->zeroed += (b != 0) & (b <= 0x33000000);
-    seen->subnormal += (b > 0x33000000) & (b < 0x387fe000);
-    seen->saturated += (b > 0x477fe000) & (b < 0x7f800000);
-    const int is_nan = b > 0x7f800000;
-    seen->nan += is_nan;
-    seen->nonzero -= is_nan;
-    seen->inf += b == 0x7f800000;
-}
-
-static float clip_w(float v) {
-    int bits = as_int(v) & 0x7fffffff;
+static float4 clip_w4(float4 v) {
+    int4 bits = as_int4(v) & 0x7fffffff;
     /* Finite values are clipped at 65504. */
-    bits = select(min(bits, (int)(0x477fe000)), bits, bits >= 0x7f800000);
-    float a = as_float(bits);
-    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
+    bits = select(min(bits, (int4)(0x477fe000)), bits, bits >= 0x7f800000);
+    float4 a = as_float4(bits);
+    return as_float4(as_int4(a) | (as_int4(v) & (int)0x80000000));
 }
 
-static float cast_w(float before, long i,
-    int counting, seen_t *seen) {
-    const float after = clip_w(before);
-    if (counting)
-        see_w(seen, before);
-    return after;
-}
-
-static float4 read_w4(__global const float *p, long i) {
-    return vload4(0, p + i);
-}
-
-static float4 get_w4(__global const float *in, long i, int aligned) {
-    if (aligned)
-        return *(__global const float4 *)(in + i);
-    return read_w4(in, i);
+static float4 cast_w(float4 v) {
+    return clip_w4(v);
 }
 
 static void see_w4(seen4_t *seen, float4 before) {
@@ -465,57 +374,51 @@ static void see_w4(seen4_t *seen, float4 before) {
     seen->inf -= b == 0x7f800000;
 }
 
-static float4 clip_w4(float4 v) {
-    int4 bits = as_int4(v) & 0x7fffffff;
-    /* Finite values are clipped at 65504. */
-    bits = select(min(bits, (int4)(0x477fe000)), bits, bits >= 0x7f800000);
-    float4 a = as_float4(bits);
-    return as_float4(as_int4(a) | (as_int4(v) & (int)0x80000000));
-}
-
-static float4 cast_w4(float4 before, long i,
-    int counting, seen4_t *seen) {
-    const float4 after = clip_w4(before);
-    if (counting)
-        see_w4(seen, before);
-    return after;
-}
-
 static void read_w_tile(__global const float *in,
-    __local half *out, const tiles_t *tiles,
-    const tile_t *tile,
-    int item, int counting, counts_t *tally) {
+    __global half *out,
+    const tiles_t *tiles, const tile_t *tile,
+    int item) {
     const int lanes = (int)tiles->lanes;
     const int lane = item % lanes;
     const int row = item / lanes;
-    const int rows = 64 / lanes;
-    const int pitch = tile->width + 2;
-    const int aligned = (int)tiles->aligned;
-    seen4_t seen4 = { 0 };
-    seen_t seen = { 0 };
+    const int rows = 256 / lanes;
     const long line = tiles->groups * tiles->channels;
-    int c = lane * 4;
-    for (; c + 3 < tile->channels; c += lanes * 4) {
-        for (int x = row; x < tile->pixels; x += rows) {
-            const long i = tile->source + x * line + c;
-            const float4 before = get_w4(in, i, aligned);
-            vstore_half4(cast_w4(before, i, counting, &seen4),
-                0, out + x * pitch + c);
+    const long out_line = tiles->groups * tiles->padded;
+    for (int c = 4 * lane; c < tile->width; c += 4 * lanes) {
+        const int count = tile->channels - c;
+        for (int x = row; x < tile->pixels; x += 4 * rows) {
+            float4 raw[4];
+            #pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                const int pixel = x + j * rows;
+                raw[j] = get_w(in, tile->source + pixel * line + c, pixel < tile->pixels ? count : 0);
+            }
+            #pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                const int pixel = x + j * rows;
+                if (pixel >= tile->pixels)
+                    continue;
+                const float4 v = cast_w(raw[j]);
+                *(__global ushort4 *)(out + tile->target + pixel * out_line + c) =
+                    (ushort4)(half_pair(v.x, v.y), half_pair(v.z, v.w));
+            }
         }
     }
-    c = tile->channels / 4 * 4 + lane;
-    for (; c + 0 < tile->channels; c += lanes * 1) {
-        for (int x = row; x < tile->pixels; x += rows) {
-            const long i = tile->source + x * line + c;
-            const float before = get_w(in, i, aligned);
-            vstore_half(cast_w(before, i, counting, &seen),
-                0, out + x * pitch + c);
-        }
+}
+
+static void count_w_tile(__global const float *in,
+    const tiles_t *tiles, const tile_t *tile, int item, counts_t *tally) {
+    const int lanes = (int)tiles->lanes;
+    const int lane = item % lanes;
+    const int row = item / lanes;
+    const int rows = 256 / lanes;
+    seen4_t seen = { 0 };
+    const long line = tiles->groups * tiles->channels;
+    for (int c = 4 * lane; c < tile->width; c += 4 * lanes) {
+        for (int x = row; x < tile->pixels; x += rows)
+            see_w4(&seen, get_w(in, tile->source + x * line + c, tile->channels - c));
     }
-    if (counting) {
-        fold4(tally, &seen4);
-        fold(tally, &seen);
-    }
+    fold4(tally, &seen);
 }
 
 __kernel
@@ -539,8 +442,6 @@ void cast_pack(
     if (w_counts)
         w_counts += w_counts_offset;
     scratch += scratch_offset;
-    __local ushort packed[5120]
-        __attribute__((aligned(16)));
     __local float sums[1024];
     int sum_parts = 0;
     const int item = (int)get_local_id(0);
@@ -551,17 +452,16 @@ void cast_pack(
     tile_t tile = { 0 };
     __global half *out = 0;
     __global uint *counts = 0;
-    long line = 0;
     long id = get_group_id(0);
     if (dy && id >= 0 && id < shape.dy_count) {
         const tiles_t tiles = get_dy_tiles(&shape);
         tile = tile_of(&tiles, (uint)id);
         out = dy_packed;
         counts = dy_counts;
-        line = tiles.groups * tiles.padded;
-        sum_parts = 64 / (int)tiles.lanes;
-        read_dy_tile(dy, dy_copy, (__local half *)packed,
-            &tiles, &tile, sums, item, counts != 0, &tally);
+        sum_parts = 256 / (int)tiles.lanes;
+        read_dy_tile(dy, dy_copy, out, &tiles, &tile, sums, item);
+        if (counts)
+            count_dy_tile(dy, &tiles, &tile, item, &tally);
     }
     id -= shape.dy_count;
     if (w && id >= 0 && id < shape.w_count) {
@@ -569,15 +469,13 @@ void cast_pack(
         tile = tile_of(&tiles, (uint)id);
         out = w_packed;
         counts = w_counts;
-        line = tiles.groups * tiles.padded;
-        read_w_tile(w, (__local half *)packed,
-            &tiles, &tile, item, counts != 0, &tally);
+        read_w_tile(w, out, &tiles, &tile, item);
+        if (counts)
+            count_w_tile(w, &tiles, &tile, item, &tally);
     }
-    pad_tile(packed, &tile, item);
     barrier(CLK_LOCAL_MEM_FENCE);
-    write_tile(packed, out, &tile, line, item);
     if (sum_parts > 0) {
-        for (int c = item; c < tile.channels; c += 64) {
+        for (int c = item; c < tile.channels; c += 256) {
             float sum = 0.0f;
             for (int i = 0; i < sum_parts; ++i)
                 sum += sums[i * tile.width + c];
@@ -625,14 +523,14 @@ void cast_pack_bias(
     shape_t shape) {
     scratch += scratch_offset;
     db += db_offset;
-    __local float sums[64];
+    __local float sums[256];
     const long k = get_group_id(0);
     const long count = shape.dy_images * shape.dy_pixel_parts;
     float total = 0.0f;
     for (long i = get_local_id(0); i < count;) {
         float sum = 0.0f;
-        const long end = min(count, i + 64 * 64);
-        for (; i < end; i += 64)
+        const long end = min(count, i + 64 * 256);
+        for (; i < end; i += 256)
             sum += scratch[k * count + i];
         total += sum;
     }

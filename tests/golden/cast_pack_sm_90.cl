@@ -122,7 +122,6 @@ typedef struct {
     long dy_channel_parts;
     long dy_pixel_parts;
     long dy_lanes;
-    long dy_aligned;
     long dy_count;
     long x_images;
     long x_groups;
@@ -134,7 +133,6 @@ typedef struct {
     long x_channel_parts;
     long x_pixel_parts;
     long x_lanes;
-    long x_aligned;
     long x_count;
     long w_images;
     long w_groups;
@@ -146,7 +144,6 @@ typedef struct {
     long w_channel_parts;
     long w_pixel_parts;
     long w_lanes;
-    long w_aligned;
     long w_count;
 } shape_t;
 
@@ -161,7 +158,6 @@ typedef struct {
     long channel_parts;
     long pixel_parts;
     long lanes;
-    long aligned;
     long count;
 } tiles_t;
 
@@ -191,22 +187,21 @@ static tile_t tile_of(const tiles_t *tiles, uint id) {
     return tile;
 }
 
-static void put(__local half *to, int pitch, float a, float b) {
-    vstorea_half2((float2)(a, b), 0, to + 0 * pitch);
+static ushort2 half_pair(float a, float b) {
+    ushort2 pair;
+    vstore_half2((float2)(a, b), 0, (half *)&pair);
+    return pair;
 }
 
-static void put4(__local half *to, int pitch, float4 a, float4 b) {
-    vstorea_half2((float2)(a.s0, b.s0), 0, to + 0 * pitch);
-    vstorea_half2((float2)(a.s1, b.s1), 0, to + 1 * pitch);
-    vstorea_half2((float2)(a.s2, b.s2), 0, to + 2 * pitch);
-    vstorea_half2((float2)(a.s3, b.s3), 0, to + 3 * pitch);
-}
-
-static void pad_tile(__local ushort *out, const tile_t *tile, int item) {
-    const int pitch = tile->width + 2;
-    for (int x = item; x < tile->pixels; x += 64)
-        for (int c = tile->channels; c < tile->width; ++c)
-            out[x * pitch + c] = 0;
+static void put_pair(__local ushort *to, int pitch, int count, float4 a, float4 b) {
+    if (count > 0)
+        *(__local ushort2 *)(to + 0 * pitch) = half_pair(a.x, b.x);
+    if (count > 1)
+        *(__local ushort2 *)(to + 1 * pitch) = half_pair(a.y, b.y);
+    if (count > 2)
+        *(__local ushort2 *)(to + 2 * pitch) = half_pair(a.z, b.z);
+    if (count > 3)
+        *(__local ushort2 *)(to + 3 * pitch) = half_pair(a.w, b.w);
 }
 
 static uint4 block_at(__local const ushort *p) {
@@ -220,8 +215,8 @@ static void write_tile(__local const ushort *in, __global half *out,
     const tile_t *tile, long line, int item) {
     const int pitch = tile->width + 2;
     const int blocks = max(1, tile->width / 8);
-    const int step_x = 64 / blocks;
-    const int step_block = 64 % blocks;
+    const int step_x = 256 / blocks;
+    const int step_block = 256 % blocks;
     int block = item % blocks;
     for (int x = item / blocks; x < tile->pixels;) {
         __global half *to = out + tile->target + x * line + block * 8;
@@ -276,7 +271,6 @@ static tiles_t get_dy_tiles(const shape_t *shape) {
     tiles.channel_parts = shape->dy_channel_parts;
     tiles.pixel_parts = shape->dy_pixel_parts;
     tiles.lanes = shape->dy_lanes;
-    tiles.aligned = shape->dy_aligned;
     tiles.count = shape->dy_count;
     return tiles;
 }
@@ -285,47 +279,23 @@ static float read_dy(__global const float *p, long i) {
     return p[i];
 }
 
-static float get_dy(__global const float *in, long i, int aligned) {
-    return read_dy(in, i);
+static float4 get_dy(__global const float *in, long i, int count) {
+    if (count <= 0)
+        return (float4)(0.0f);
+    return (float4)(read_dy(in, i),
+        count > 1 ? read_dy(in, i + 1) : 0.0f,
+        count > 2 ? read_dy(in, i + 2) : 0.0f,
+        count > 3 ? read_dy(in, i + 3) : 0.0f);
 }
 
-static void see_dy(seen_t *seen, float before) {
-    const int b = as_int(before) & 0x7fffffff;
-    seen->nonzero += b != 0;
-    const int other = (b != 0) & ((b < 0x337fe000) | (b > 0x427fe000));
-    if (!other)
-        return;
-    seen->zeroed += (b != 0) & (b <= 0x2e000000);
-    seen->subnormal += (b > 0x2e000000) & (b < 0x337fe000);
-    seen->saturated += (b > 0x427fe000) & (b < 0x7f800000);
-    const int is_nan = b > 0x7f800000;
-    seen->nan += is_nan;
-    seen->nonzero -= is_nan;
-    seen->inf += b == 0x7f800000;
+static float4 clip_dy4(float4 v) {
+    int4 bits = as_int4(v) & 0x7fffffff;
+    float4 a = as_float4(bits) * 0x1p10f;
+    return as_float4(as_int4(a) | (as_int4(v) & (int)0x80000000));
 }
 
-static float clip_dy(float v) {
-    int bits = as_int(v) & 0x7fffffff;
-    float a = as_float(bits) * 0x1p10f;
-    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
-}
-
-static float cast_dy(float before, long i,
-    int counting, seen_t *seen) {
-    const float after = clip_dy(before);
-    if (counting)
-        see_dy(seen, before);
-    return after;
-}
-
-static float4 read_dy4(__global const float *p, long i) {
-    return vload4(0, p + i);
-}
-
-static float4 get_dy4(__global const float *in, long i, int aligned) {
-    if (aligned)
-        return *(__global const float4 *)(in + i);
-    return read_dy4(in, i);
+static float4 cast_dy(float4 v) {
+    return clip_dy4(v);
 }
 
 static void see_dy4(seen4_t *seen, float4 before) {
@@ -343,72 +313,57 @@ static void see_dy4(seen4_t *seen, float4 before) {
     seen->inf -= b == 0x7f800000;
 }
 
-static float4 clip_dy4(float4 v) {
-    int4 bits = as_int4(v) & 0x7fffffff;
-    float4 a = as_float4(bits) * 0x1p10f;
-    return as_float4(as_int4(a) | (as_int4(v) & (int)0x80000000));
-}
-
-static float4 cast_dy4(float4 before, long i,
-    int counting, seen4_t *seen) {
-    const float4 after = clip_dy4(before);
-    if (counting)
-        see_dy4(seen, before);
-    return after;
-}
-
 static void read_dy_tile(__global const float *in,
-    __local half *out, const tiles_t *tiles,
-    const tile_t *tile,
-    __local float *sums,
-    int item, int counting, counts_t *tally) {
+    __local ushort *out,
+    const tiles_t *tiles, const tile_t *tile, __local float *sums,
+    int item) {
     const int lanes = (int)tiles->lanes;
     const int lane = item % lanes;
     const int row = item / lanes;
-    const int rows = 64 / lanes;
+    const int rows = 256 / lanes;
     const int pitch = tile->width + 2;
-    const int aligned = (int)tiles->aligned;
-    seen4_t seen4 = { 0 };
-    seen_t seen = { 0 };
-    for (int c = 2 * row; c < tile->channels; c += 2 * rows) {
-        const int two = c + 1 < tile->channels;
-        const long i = tile->source + c * tiles->pixels;
-        const long j = two ? i + tiles->pixels : i;
-        __local half *to = out + c;
-        float4 sum_a4 = 0.0f, sum_b4 = 0.0f;
-        float sum_a = 0.0f, sum_b = 0.0f;
-        int x = lane * 4;
-        for (; x + 3 < tile->pixels; x += lanes * 4) {
-            const float4 a = get_dy4(in, i + x, aligned);
-            const float4 b = get_dy4(in, j + x, aligned);
-            sum_a4 += a;
-            sum_b4 += b;
-            const float4 first =
-                cast_dy4(a, i + x, counting, &seen4);
-            const float4 second =
-                cast_dy4(b, j + x, counting && two, &seen4);
-            put4(to + x * pitch, pitch, first, two ? second : (float4)(0.0f));
+    for (int c = 2 * row; c < tile->width; c += 4 * rows) {
+        float sum[4] = {0.0f};
+        for (int x = 4 * lane; x < tile->pixels; x += 4 * lanes) {
+            const int count = tile->pixels - x;
+            float4 raw[4];
+            #pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                const int channel = c + j / 2 * 2 * rows + j % 2;
+                raw[j] = get_dy(in, tile->source + channel * tiles->pixels + x,
+                    channel < tile->channels ? count : 0);
+            }
+            #pragma unroll
+            for (int j = 0; j < 4; ++j)
+                sum[j] += fsum4(raw[j]);
+            #pragma unroll
+            for (int j = 0; j < 4; j += 2) {
+                const int channel = c + j / 2 * 2 * rows + j % 2;
+                if (channel < tile->width)
+                    put_pair(out + x * pitch + channel, pitch, count, cast_dy(raw[j]), cast_dy(raw[j + 1]));
+            }
         }
-        x = tile->pixels / 4 * 4 + lane;
-        for (; x + 0 < tile->pixels; x += lanes * 1) {
-            const float a = get_dy(in, i + x, aligned);
-            const float b = get_dy(in, j + x, aligned);
-            sum_a += a;
-            sum_b += b;
-            const float first =
-                cast_dy(a, i + x, counting, &seen);
-            const float second =
-                cast_dy(b, j + x, counting && two, &seen);
-            put(to + x * pitch, pitch, first, two ? second : (float)(0.0f));
+        #pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            const int channel = c + j / 2 * 2 * rows + j % 2;
+            if (channel < tile->width)
+                sums[lane * tile->width + channel] = sum[j];
         }
-        __local float *at = sums + lane * tile->width + c;
-        at[0] = fsum4(sum_a4) + sum_a;
-        at[1] = fsum4(sum_b4) + sum_b;
     }
-    if (counting) {
-        fold4(tally, &seen4);
-        fold(tally, &seen);
+}
+
+static void count_dy_tile(__global const float *in,
+    const tiles_t *tiles, const tile_t *tile, int item, counts_t *tally) {
+    const int lanes = (int)tiles->lanes;
+    const int lane = item % lanes;
+    const int row = item / lanes;
+    const int rows = 256 / lanes;
+    seen4_t seen = { 0 };
+    for (int c = row; c < tile->channels; c += rows) {
+        for (int x = 4 * lane; x < tile->pixels; x += 4 * lanes)
+            see_dy4(&seen, get_dy(in, tile->source + c * tiles->pixels + x, tile->pixels - x));
     }
+    fold4(tally, &seen);
 }
 
 static tiles_t get_x_tiles(const shape_t *shape) {
@@ -423,7 +378,6 @@ static tiles_t get_x_tiles(const shape_t *shape) {
     tiles.channel_parts = shape->x_channel_parts;
     tiles.pixel_parts = shape->x_pixel_parts;
     tiles.lanes = shape->x_lanes;
-    tiles.aligned = shape->x_aligned;
     tiles.count = shape->x_count;
     return tiles;
 }
@@ -432,41 +386,17 @@ static float read_x(__global const half *p, long i) {
     return vload_half(i, p);
 }
 
-static float get_x(__global const half *in, long i, int aligned) {
-    return read_x(in, i);
+static float4 get_x(__global const half *in, long i, int count) {
+    if (count <= 0)
+        return (float4)(0.0f);
+    return (float4)(read_x(in, i),
+        count > 1 ? read_x(in, i + 1) : 0.0f,
+        count > 2 ? read_x(in, i + 2) : 0.0f,
+        count > 3 ? read_x(in, i + 3) : 0.0f);
 }
 
-static void see_x(seen_t *seen, float before) {
-    const int b = as_int(before) & 0x7fffffff;
-    seen->nonzero += b != 0;
-    const int other = (b != 0) & ((b < 0x387fe000) | (b > 0x477fe000));
-    if (!other)
-        return;
-    seen->zeroed += (b != 0) & (b <= 0x33000000);
-    seen->subnormal += (b > 0x33000000) & (b < 0x387fe000);
-    seen->saturated += (b > 0x477fe000) & (b < 0x7f800000);
-    const int is_nan = b > 0x7f800000;
-    seen->nan += is_nan;
-    seen->nonzero -= is_nan;
-    seen->inf += b == 0x7f800000;
-}
-
-static float cast_x(float before, long i,
-    int counting, seen_t *seen) {
-    const float after = before;
-    if (counting)
-        see_x(seen, before);
-    return after;
-}
-
-static float4 read_x4(__global const half *p, long i) {
-    return vload_half4(0, p + i);
-}
-
-static float4 get_x4(__global const half *in, long i, int aligned) {
-    if (aligned)
-        return vloada_half4(0, in + i);
-    return read_x4(in, i);
+static float4 cast_x(float4 v) {
+    return v;
 }
 
 static void see_x4(seen4_t *seen, float4 before) {
@@ -484,56 +414,47 @@ static void see_x4(seen4_t *seen, float4 before) {
     seen->inf -= b == 0x7f800000;
 }
 
-static float4 cast_x4(float4 before, long i,
-    int counting, seen4_t *seen) {
-    const float4 after = before;
-    if (counting)
-        see_x4(seen, before);
-    return after;
-}
-
 static void read_x_tile(__global const half *in,
-    __local half *out, const tiles_t *tiles,
-    const tile_t *tile,
-    int item, int counting, counts_t *tally) {
+    __local ushort *out,
+    const tiles_t *tiles, const tile_t *tile,
+    int item) {
     const int lanes = (int)tiles->lanes;
     const int lane = item % lanes;
     const int row = item / lanes;
-    const int rows = 64 / lanes;
+    const int rows = 256 / lanes;
     const int pitch = tile->width + 2;
-    const int aligned = (int)tiles->aligned;
-    seen4_t seen4 = { 0 };
-    seen_t seen = { 0 };
-    for (int c = 2 * row; c < tile->channels; c += 2 * rows) {
-        const int two = c + 1 < tile->channels;
-        const long i = tile->source + c * tiles->pixels;
-        const long j = two ? i + tiles->pixels : i;
-        __local half *to = out + c;
-        int x = lane * 4;
-        for (; x + 3 < tile->pixels; x += lanes * 4) {
-            const float4 a = get_x4(in, i + x, aligned);
-            const float4 b = get_x4(in, j + x, aligned);
-            const float4 first =
-                cast_x4(a, i + x, counting, &seen4);
-            const float4 second =
-                cast_x4(b, j + x, counting && two, &seen4);
-            put4(to + x * pitch, pitch, first, two ? second : (float4)(0.0f));
-        }
-        x = tile->pixels / 4 * 4 + lane;
-        for (; x + 0 < tile->pixels; x += lanes * 1) {
-            const float a = get_x(in, i + x, aligned);
-            const float b = get_x(in, j + x, aligned);
-            const float first =
-                cast_x(a, i + x, counting, &seen);
-            const float second =
-                cast_x(b, j + x, counting && two, &seen);
-            put(to + x * pitch, pitch, first, two ? second : (float)(0.0f));
+    for (int c = 2 * row; c < tile->width; c += 4 * rows) {
+        for (int x = 4 * lane; x < tile->pixels; x += 4 * lanes) {
+            const int count = tile->pixels - x;
+            float4 raw[4];
+            #pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                const int channel = c + j / 2 * 2 * rows + j % 2;
+                raw[j] = get_x(in, tile->source + channel * tiles->pixels + x,
+                    channel < tile->channels ? count : 0);
+            }
+            #pragma unroll
+            for (int j = 0; j < 4; j += 2) {
+                const int channel = c + j / 2 * 2 * rows + j % 2;
+                if (channel < tile->width)
+                    put_pair(out + x * pitch + channel, pitch, count, cast_x(raw[j]), cast_x(raw[j + 1]));
+            }
         }
     }
-    if (counting) {
-        fold4(tally, &seen4);
-        fold(tally, &seen);
+}
+
+static void count_x_tile(__global const half *in,
+    const tiles_t *tiles, const tile_t *tile, int item, counts_t *tally) {
+    const int lanes = (int)tiles->lanes;
+    const int lane = item % lanes;
+    const int row = item / lanes;
+    const int rows = 256 / lanes;
+    seen4_t seen = { 0 };
+    for (int c = row; c < tile->channels; c += rows) {
+        for (int x = 4 * lane; x < tile->pixels; x += 4 * lanes)
+            see_x4(&seen, get_x(in, tile->source + c * tiles->pixels + x, tile->pixels - x));
     }
+    fold4(tally, &seen);
 }
 
 static tiles_t get_w_tiles(const shape_t *shape) {
@@ -548,7 +469,6 @@ static tiles_t get_w_tiles(const shape_t *shape) {
     tiles.channel_parts = shape->w_channel_parts;
     tiles.pixel_parts = shape->w_pixel_parts;
     tiles.lanes = shape->w_lanes;
-    tiles.aligned = shape->w_aligned;
     tiles.count = shape->w_count;
     return tiles;
 }
@@ -557,47 +477,23 @@ static float read_w(__global const float *p, long i) {
     return p[i];
 }
 
-static float get_w(__global const float *in, long i, int aligned) {
-    return read_w(in, i);
+static float4 get_w(__global const float *in, long i, int count) {
+    if (count <= 0)
+        return (float4)(0.0f);
+    return (float4)(read_w(in, i),
+        count > 1 ? read_w(in, i + 1) : 0.0f,
+        count > 2 ? read_w(in, i + 2) : 0.0f,
+        count > 3 ? read_w(in, i + 3) : 0.0f);
 }
 
-static void see_w(seen_t *seen, float before) {
-    const int b = as_int(before) & 0x7fffffff;
-    seen->nonzero += b != 0;
-    const int other = (b != 0) & ((b < 0x387fe000) | (b > 0x477fe000));
-    if (!other)
-        return;
-    seen->zeroed += (b != 0) & (b <= 0x33000000);
-    seen->subnormal += (b > 0x33000000) & (b < 0x387fe000);
-    seen->saturated += (b > 0x477fe000) & (b < 0x7f800000);
-    const int is_nan = b > 0x7f800000;
-    seen->nan += is_nan;
-    seen->nonzero -= is_nan;
-    seen->inf += b == 0x7f800000;
+static float4 clip_w4(float4 v) {
+    int4 bits = as_int4(v) & 0x7fffffff;
+    float4 a = as_float4(bits);
+    return as_float4(as_int4(a) | (as_int4(v) & (int)0x80000000));
 }
 
-static float clip_w(float v) {
-    int bits = as_int(v) & 0x7fffffff;
-    float a = as_float(bits);
-    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
-}
-
-static float cast_w(float before, long i,
-    int counting, seen_t *seen) {
-    const float after = clip_w(before);
-    if (counting)
-        see_w(seen, before);
-    return after;
-}
-
-static float4 read_w4(__global const float *p, long i) {
-    return vload4(0, p + i);
-}
-
-static float4 get_w4(__global const float *in, long i, int aligned) {
-    if (aligned)
-        return *(__global const float4 *)(in + i);
-    return read_w4(in, i);
+static float4 cast_w(float4 v) {
+    return clip_w4(v);
 }
 
 static void see_w4(seen4_t *seen, float4 before) {
@@ -615,62 +511,47 @@ static void see_w4(seen4_t *seen, float4 before) {
     seen->inf -= b == 0x7f800000;
 }
 
-static float4 clip_w4(float4 v) {
-    int4 bits = as_int4(v) & 0x7fffffff;
-    float4 a = as_float4(bits);
-    return as_float4(as_int4(a) | (as_int4(v) & (int)0x80000000));
-}
-
-static float4 cast_w4(float4 before, long i,
-    int counting, seen4_t *seen) {
-    const float4 after = clip_w4(before);
-    if (counting)
-        see_w4(seen, before);
-    return after;
-}
-
 static void read_w_tile(__global const float *in,
-    __local half *out, const tiles_t *tiles,
-    const tile_t *tile,
-    int item, int counting, counts_t *tally) {
+    __local ushort *out,
+    const tiles_t *tiles, const tile_t *tile,
+    int item) {
     const int lanes = (int)tiles->lanes;
     const int lane = item % lanes;
     const int row = item / lanes;
-    const int rows = 64 / lanes;
+    const int rows = 256 / lanes;
     const int pitch = tile->width + 2;
-    const int aligned = (int)tiles->aligned;
-    seen4_t seen4 = { 0 };
-    seen_t seen = { 0 };
-    for (int c = 2 * row; c < tile->channels; c += 2 * rows) {
-        const int two = c + 1 < tile->channels;
-        const long i = tile->source + c * tiles->pixels;
-        const long j = two ? i + tiles->pixels : i;
-        __local half *to = out + c;
-        int x = lane * 4;
-        for (; x + 3 < tile->pixels; x += lanes * 4) {
-            const float4 a = get_w4(in, i + x, aligned);
-            const float4 b = get_w4(in, j + x, aligned);
-            const float4 first =
-                cast_w4(a, i + x, counting, &seen4);
-            const float4 second =
-                cast_w4(b, j + x, counting && two, &seen4);
-            put4(to + x * pitch, pitch, first, two ? second : (float4)(0.0f));
-        }
-        x = tile->pixels / 4 * 4 + lane;
-        for (; x + 0 < tile->pixels; x += lanes * 1) {
-            const float a = get_w(in, i + x, aligned);
-            const float b = get_w(in, j + x, aligned);
-            const float first =
-                cast_w(a, i + x, counting, &seen);
-            const float second =
-                cast_w(b, j + x, counting && two, &seen);
-            put(to + x * pitch, pitch, first, two ? second : (float)(0.0f));
+    for (int c = 2 * row; c < tile->width; c += 4 * rows) {
+        for (int x = 4 * lane; x < tile->pixels; x += 4 * lanes) {
+            const int count = tile->pixels - x;
+            float4 raw[4];
+            #pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                const int channel = c + j / 2 * 2 * rows + j % 2;
+                raw[j] = get_w(in, tile->source + channel * tiles->pixels + x,
+                    channel < tile->channels ? count : 0);
+            }
+            #pragma unroll
+            for (int j = 0; j < 4; j += 2) {
+                const int channel = c + j / 2 * 2 * rows + j % 2;
+                if (channel < tile->width)
+                    put_pair(out + x * pitch + channel, pitch, count, cast_w(raw[j]), cast_w(raw[j + 1]));
+            }
         }
     }
-    if (counting) {
-        fold4(tally, &seen4);
-        fold(tally, &seen);
+}
+
+static void count_w_tile(__global const float *in,
+    const tiles_t *tiles, const tile_t *tile, int item, counts_t *tally) {
+    const int lanes = (int)tiles->lanes;
+    const int lane = item % lanes;
+    const int row = item / lanes;
+    const int rows = 256 / lanes;
+    seen4_t seen = { 0 };
+    for (int c = row; c < tile->channels; c += rows) {
+        for (int x = 4 * lane; x < tile->pixels; x += 4 * lanes)
+            see_w4(&seen, get_w(in, tile->source + c * tiles->pixels + x, tile->pixels - x));
     }
+    fold4(tally, &seen);
 }
 
 __kernel
@@ -699,9 +580,9 @@ void cast_pack(
     if (w_counts)
         w_counts += w_counts_offset;
     scratch += scratch_offset;
-    __local ushort packed[5120]
+    __local ushort packed[4224]
         __attribute__((aligned(16)));
-    __local float sums[1024];
+    __local float sums[256];
     int sum_parts = 0;
     const int item = (int)get_local_id(0);
     __local uint group_tally[6];
@@ -720,8 +601,9 @@ void cast_pack(
         counts = dy_counts;
         line = tiles.groups * tiles.padded;
         sum_parts = (int)tiles.lanes;
-        read_dy_tile(dy, (__local half *)packed,
-            &tiles, &tile, sums, item, counts != 0, &tally);
+        read_dy_tile(dy, packed, &tiles, &tile, sums, item);
+        if (counts)
+            count_dy_tile(dy, &tiles, &tile, item, &tally);
     }
     id -= shape.dy_count;
     if (x && id >= 0 && id < shape.x_count) {
@@ -730,8 +612,9 @@ void cast_pack(
         out = x_packed;
         counts = x_counts;
         line = tiles.groups * tiles.padded;
-        read_x_tile(x, (__local half *)packed,
-            &tiles, &tile, item, counts != 0, &tally);
+        read_x_tile(x, packed, &tiles, &tile, item);
+        if (counts)
+            count_x_tile(x, &tiles, &tile, item, &tally);
     }
     id -= shape.x_count;
     if (w && id >= 0 && id < shape.w_count) {
@@ -740,14 +623,14 @@ void cast_pack(
         out = w_packed;
         counts = w_counts;
         line = tiles.groups * tiles.padded;
-        read_w_tile(w, (__local half *)packed,
-            &tiles, &tile, item, counts != 0, &tally);
+        read_w_tile(w, packed, &tiles, &tile, item);
+        if (counts)
+            count_w_tile(w, &tiles, &tile, item, &tally);
     }
-    pad_tile(packed, &tile, item);
     barrier(CLK_LOCAL_MEM_FENCE);
     write_tile(packed, out, &tile, line, item);
     if (sum_parts > 0) {
-        for (int c = item; c < tile.channels; c += 64) {
+        for (int c = item; c < tile.channels; c += 256) {
             float sum = 0.0f;
             for (int i = 0; i < sum_parts; ++i)
                 sum += sums[i * tile.width + c];
@@ -795,14 +678,14 @@ void cast_pack_bias(
     shape_t shape) {
     scratch += scratch_offset;
     db += db_offset;
-    __local float sums[64];
+    __local float sums[256];
     const long k = get_group_id(0);
     const long count = shape.dy_images * shape.dy_pixel_parts;
     float total = 0.0f;
     for (long i = get_local_id(0); i < count;) {
         float sum = 0.0f;
-        const long end = min(count, i + 64 * 64);
-        for (; i < end; i += 64)
+        const long end = min(count, i + 64 * 256);
+        for (; i < end; i += 256)
             sum += scratch[k * count + i];
         total += sum;
     }
