@@ -14,7 +14,8 @@
  *         as many small ones as a chunk holds
  *     pixels (dbias, NHWC): a work-group takes rows [k] of consecutive
  *         pixels; a work-item takes vectors i, i + lws, ... of every row
- *     bias: one work-item a channel sums the partial sums of planes or pixels
+ *     bias: one work-item a channel sums the partial sums of planes or pixels,
+ *         unless another step finishes dbias
  *
  * Tensors that are packed go through cast_pack.c instead, with all of the above.
  *
@@ -270,6 +271,24 @@ static clconv_pass pack_pass(const clconv_task *t, int64_t batch)
     return pass;
 }
 
+static clconv_bias_sums bias_sums(const clconv_task *t, int64_t batch)
+{
+    const clconv_problem *p = t->problem;
+    int64_t groups;
+    if (clconv_cast_pack_sums(t))
+        return clconv_cast_pack_bias_sums(t, pack_lws(t), batch);
+    int64_t count = partial_sums(t, batch, &groups) / p->k;
+    bool pixels = p->layout == CLCONV_NHWC;
+    int64_t parts = clconv_divide_up(p->p * p->q, t->values[CHUNK]);
+    return (clconv_bias_sums){.count = count, .run = pixels ? 1 : parts};
+}
+
+/* Is it a pass of the cast? */
+static bool has_last_sum(const clconv_task *t)
+{
+    return t->bias && !t->finishes_bias;
+}
+
 static clconv_pass last_sum_pass(const clconv_task *t, int64_t batch)
 {
     return clconv_cast_pack_sums(t)
@@ -285,7 +304,7 @@ static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
     for (clconv_tensor tensor = CLCONV_DY; tensor <= CLCONV_W; ++tensor)
         if (flat_reads(t) & CLCONV_BIT(tensor))
             out[count++] = read_pass(t, part_of(t, tensor), batch);
-    if (t->bias)
+    if (has_last_sum(t))
         out[count++] = last_sum_pass(t, batch);
     return count;
 }
@@ -734,7 +753,7 @@ static void emit(clconv_emit *e, const clconv_task *t)
     for (clconv_tensor tensor = CLCONV_DY; tensor <= CLCONV_W; ++tensor)
         if (rest & CLCONV_BIT(tensor))
             emit_part(e, t, part_of(t, tensor));
-    if (sums)
+    if (sums && has_last_sum(t))
         emit_bias(e, t);
 }
 
@@ -750,6 +769,7 @@ const clconv_kernel clconv_cast = {
     .legal = legal,
     .cost = cost,
     .wants_copies = wants_copies,
+    .bias_sums = bias_sums,
     .scratch = scratch,
     .passes = passes,
     .emit = emit,

@@ -10,13 +10,13 @@
  * tile are an odd number of 4-byte words apart, so that a channel of it lies
  * in different banks. Barriers stand outside of what depends on the tensor.
  *
- * Partial sums of dbias (scratch, fp32): [k][tile], where the last pass reads
- * them: a work-group sums a channel.
+ * Partial sums of dbias (scratch, fp32): [tile][k].
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cast_pack.h"
 
+#include "bias_sum.h"
 #include "cast_read.h"
 #include "cast_tiles.h"
 #include "counts.h"
@@ -98,10 +98,10 @@ size_t clconv_cast_pack_local(const clconv_task *t, int lws)
 
 size_t clconv_cast_pack_scratch(const clconv_task *t, int lws)
 {
-    clconv_tiles s = tiles_of(t, lws, CLCONV_DY, t->problem->n);
     if (!clconv_cast_pack_sums(t))
         return 0;
-    return (size_t)(s.images * s.pixel_parts * t->problem->k) * sizeof(float);
+    clconv_bias_sums sums = clconv_cast_pack_bias_sums(t, lws, t->problem->n);
+    return (size_t)(sums.count * t->problem->k) * sizeof(float);
 }
 
 /* ---- Passes ------------------------------------------------------------ */
@@ -128,6 +128,15 @@ clconv_pass clconv_cast_pack_pass(const clconv_task *t, int lws, int64_t batch)
         clconv_entry_arg(&pass, CLCONV_ARG_SCRATCH, CLCONV_DY);
     clconv_shape_arg(&shape, &pass);
     return pass;
+}
+
+/* [tile][k] */
+clconv_bias_sums clconv_cast_pack_bias_sums(const clconv_task *t, int lws,
+                                            int64_t batch)
+{
+    clconv_tiles s = tiles_of(t, lws, CLCONV_DY, batch);
+    int64_t count = s.images * s.pixel_parts;
+    return (clconv_bias_sums){.count = count, .run = 1};
 }
 
 clconv_pass clconv_cast_pack_bias_pass(const clconv_task *t, int lws,
@@ -229,10 +238,11 @@ static void emit_tile_sums(clconv_emit *e)
     clconv_emit_open(e, "if (sum_parts > 0)");
     clconv_emit_open(e, "for (int c = item; c < tile.channels; c += $items)");
     clconv_emit_line(e, "float sum = 0.0f;");
+    clconv_emit_line(e, "#pragma unroll 8");
     clconv_emit_line(e, "for (int i = 0; i < sum_parts; ++i)");
     clconv_emit_line(e, "    sum += sums[i * tile.width + c];");
-    clconv_emit_line(e, "scratch[(tile.channel + c) * shape.dy_images *");
-    clconv_emit_line(e, "        shape.dy_pixel_parts + tile.part] = sum;");
+    clconv_emit_line(e, "scratch[tile.part * shape.dy_groups * "
+                        "shape.dy_channels + tile.channel + c] = sum;");
     clconv_emit_close(e);
     clconv_emit_close(e);
 }
@@ -316,32 +326,26 @@ static void emit_entry(clconv_emit *e, const clconv_task *t, int lws)
 
 /* ---- dbias: the last sum ----------------------------------------------- */
 
-/* A work-group sums a channel: each work-item's sums of 64 partial sums are
- * added to its total. */
 static void emit_bias(clconv_emit *e, const clconv_task *t, int lws)
 {
     clconv_pass pass = clconv_cast_pack_bias_pass(t, lws, t->problem->n);
-    if (lws > 1)
-        clconv_emit_part(e, "reduce");
+    clconv_bias_sum_emit(e, lws);
     clconv_output_emit_store(e, t->problem, CLCONV_DB, 1);
     clconv_entry_open(e, t, &pass, NULL);
-    if (lws > 1)
-        clconv_emit_line(e, "__local float sums[$items];");
-    clconv_emit_line(e, "const long k = get_group_id(0);");
-    clconv_emit_line(
-        e, "const long count = shape.dy_images * shape.dy_pixel_parts;");
-    clconv_emit_line(e, "float total = 0.0f;");
-    clconv_emit_open(e, "for (long i = get_local_id(0); i < count;)");
-    clconv_emit_line(e, "float sum = 0.0f;");
-    clconv_emit_line(e, "const long end = min(count, i + 64 * $items);");
-    clconv_emit_line(e, "for (; i < end; i += $items)");
-    clconv_emit_line(e, "    sum += scratch[k * count + i];");
-    clconv_emit_line(e, "total += sum;");
-    clconv_emit_close(e);
+    clconv_emit_line(e, "const int k = (int)get_group_id(0);");
+    clconv_emit_line(e, "const int count = (int)(shape.dy_images * "
+                        "shape.dy_pixel_parts);");
+    clconv_emit_line(e, "const int channels = (int)get_num_groups(0);");
+    clconv_emit_line(e, "float total = bias_share(scratch, count, 1, "
+                        "channels, k);");
     if (lws > 1) {
-        clconv_emit_line(e, "total = reduce_sum(sums, total);");
+        clconv_emit_line(e, "__local float4 shares[$items / 4];");
+        clconv_emit_line(e,
+                         "((__local float *)shares)[get_local_id(0)] = total;");
+        clconv_emit_line(e, "barrier(CLK_LOCAL_MEM_FENCE);");
         clconv_emit_line(e, "if (get_local_id(0) != 0)");
         clconv_emit_line(e, "    return;");
+        clconv_emit_line(e, "total = bias_total(shares);");
     }
     clconv_output_emit_tally(e, t->problem, CLCONV_DB);
     clconv_emit_line(e, "store_db(db, k, total, beta$tally);");
@@ -378,6 +382,6 @@ void clconv_cast_pack_emit(clconv_emit *e, const clconv_task *t, int lws)
         clconv_cast_read_emit(e, t, tensor);
     }
     emit_entry(e, t, lws);
-    if (clconv_cast_pack_sums(t))
+    if (clconv_cast_pack_sums(t) && !t->finishes_bias)
         emit_bias(e, t, lws);
 }

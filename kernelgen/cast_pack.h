@@ -36,11 +36,15 @@ size_t clconv_cast_pack_scratch(const clconv_task *t, int lws);
 /* What it serves is the caller's to say. */
 clconv_pass clconv_cast_pack_pass(const clconv_task *t, int lws, int64_t batch);
 
+/* What that pass leaves of dbias in the scratch. */
+clconv_bias_sums clconv_cast_pack_bias_sums(const clconv_task *t, int lws,
+                                            int64_t batch);
+
 /* The last sum of dbias, of what that pass left in the scratch. */
 clconv_pass clconv_cast_pack_bias_pass(const clconv_task *t, int lws,
                                        int64_t batch);
 
-/* The entry points of both. */
+/* The entry points of both; of the first if another step finishes dbias. */
 void clconv_cast_pack_emit(clconv_emit *e, const clconv_task *t, int lws);
 
 #endif

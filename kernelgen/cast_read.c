@@ -33,7 +33,7 @@ static void set_parameters(clconv_emit *e, const clconv_task *t,
                          writes ? "__global half *copy, " : "");
     clconv_emit_set_text(e, "tensor", clconv_tensor_name(tensor));
     clconv_emit_set(e, "at_once", CLCONV_TILES_AT_ONCE);
-    clconv_emit_set(e, "vec", VEC);
+    clconv_emit_set(e, "pack_vec", VEC);
 }
 
 /* ---- A vector ---------------------------------------------------------- */
@@ -197,8 +197,9 @@ static void emit_channels(clconv_emit *e, const clconv_task *t,
                         "* rows)");
     if (sums)
         clconv_emit_line(e, "float sum[$at_once] = {0.0f};");
-    clconv_emit_open(e, "for (int x = $vec * lane; x < tile->pixels; x += $vec "
-                        "* lanes)");
+    clconv_emit_open(
+        e, "for (int x = $pack_vec * lane; x < tile->pixels; x += $pack_vec "
+           "* lanes)");
     emit_read_channels(e);
     if (sums)
         emit_sum_channels(e);
@@ -214,8 +215,9 @@ static void emit_channels(clconv_emit *e, const clconv_task *t,
 static void emit_count_channels(clconv_emit *e)
 {
     clconv_emit_open(e, "for (int c = row; c < tile->channels; c += rows)");
-    clconv_emit_line(e, "for (int x = $vec * lane; x < tile->pixels; x += $vec "
-                        "* lanes)");
+    clconv_emit_line(
+        e, "for (int x = $pack_vec * lane; x < tile->pixels; x += $pack_vec "
+           "* lanes)");
     clconv_emit_line(e,
                      "    see_${tensor}4(&seen, get_$tensor(in, tile->source "
                      "+ c * tiles->pixels + x, tile->pixels - x));");
@@ -260,8 +262,9 @@ static void emit_pixels(clconv_emit *e, const clconv_task *t,
 {
     clconv_emit_line(e, "const long line = tiles->groups * tiles->channels;");
     clconv_emit_line(e, "const long out_line = tiles->groups * tiles->padded;");
-    clconv_emit_open(e, "for (int c = $vec * lane; c < tile->width; c += $vec "
-                        "* lanes)");
+    clconv_emit_open(
+        e, "for (int c = $pack_vec * lane; c < tile->width; c += $pack_vec "
+           "* lanes)");
     clconv_emit_line(e, "const int count = tile->channels - c;");
     if (sums)
         clconv_emit_line(e, "float4 sum = 0.0f;");
@@ -278,8 +281,9 @@ static void emit_pixels(clconv_emit *e, const clconv_task *t,
 static void emit_count_pixels(clconv_emit *e)
 {
     clconv_emit_line(e, "const long line = tiles->groups * tiles->channels;");
-    clconv_emit_open(e, "for (int c = $vec * lane; c < tile->width; c += $vec "
-                        "* lanes)");
+    clconv_emit_open(
+        e, "for (int c = $pack_vec * lane; c < tile->width; c += $pack_vec "
+           "* lanes)");
     clconv_emit_line(e, "for (int x = row; x < tile->pixels; x += rows)");
     clconv_emit_line(e,
                      "    see_${tensor}4(&seen, get_$tensor(in, tile->source "

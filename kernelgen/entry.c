@@ -18,7 +18,8 @@ static bool is_pointer(clconv_arg_kind kind)
 {
     return kind == CLCONV_ARG_TENSOR || kind == CLCONV_ARG_COPY ||
            kind == CLCONV_ARG_PACKED || kind == CLCONV_ARG_OPERAND ||
-           kind == CLCONV_ARG_SCRATCH || kind == CLCONV_ARG_COUNTS;
+           kind == CLCONV_ARG_SCRATCH || kind == CLCONV_ARG_BIAS_SUMS ||
+           kind == CLCONV_ARG_COUNTS;
 }
 
 /* beta, or of several beta_<tensor>. */
@@ -42,6 +43,8 @@ static void set_name(clconv_emit *e, const clconv_arg *arg)
     snprintf(name, sizeof name, "%s", tensor);
     if (arg->kind == CLCONV_ARG_SCRATCH)
         snprintf(name, sizeof name, "scratch");
+    if (arg->kind == CLCONV_ARG_BIAS_SUMS)
+        snprintf(name, sizeof name, "bias_sums");
     if (arg->kind == CLCONV_ARG_COPY)
         snprintf(name, sizeof name, "%s_copy", tensor);
     if (arg->kind == CLCONV_ARG_PACKED)
@@ -60,7 +63,7 @@ static void set_type(clconv_emit *e, const clconv_task *t, const clconv_arg *arg
     const char *type = half_type ? "half" : "float";
     if (arg->kind == CLCONV_ARG_COPY || arg->kind == CLCONV_ARG_PACKED)
         type = "half";
-    if (arg->kind == CLCONV_ARG_SCRATCH)
+    if (arg->kind == CLCONV_ARG_SCRATCH || arg->kind == CLCONV_ARG_BIAS_SUMS)
         type = "float";
     if (arg->kind == CLCONV_ARG_COUNTS)
         type = "uint";
@@ -74,6 +77,9 @@ static void set_type(clconv_emit *e, const clconv_task *t, const clconv_arg *arg
 static const char *declaration(const clconv_task *t, clconv_arg_kind kind)
 {
     switch (kind) {
+    case CLCONV_ARG_BIAS_SUMS:
+        return "    __global const float *$name, long ${name}_offset, "
+               "int bias_count, int bias_run$tail";
     case CLCONV_ARG_BETA: return "    float $name$tail";
     case CLCONV_ARG_BATCH: return "    int batch$tail";
     case CLCONV_ARG_ELEMENTS: return "    long elements$tail";

@@ -38,6 +38,9 @@ typedef enum clconv_role {
  * counts: the operands (bits) that bwd_data or bwd_weight counts for the report
  * as it reads them, of those that its callback offers; for a cast, those that
  * another step counts whenever its output is wanted.
+ *
+ * finishes_bias: a bwd_weight adds up the partial sums of dbias that the cast
+ * left, if its callback offers that; for a cast, another step does.
  */
 typedef struct clconv_task {
     const clconv_problem *problem;
@@ -47,18 +50,21 @@ typedef struct clconv_task {
     unsigned counts;
     unsigned reads; /* a cast's: bits of DY, X, W */
     bool bias;      /* a cast's or a backward's: also sums dbias */
-    bool baked;     /* sizes are numbers in the text, but for the batch */
+    bool finishes_bias;
+    bool baked; /* sizes are numbers in the text, but for the batch */
 } clconv_task;
 
 /* An argument of an entry point; what OpenCL C declares for it. */
 typedef enum clconv_arg_kind {
     /* "__global T *name, long name_offset" in elements of T: */
-    CLCONV_ARG_TENSOR,  /* the caller's tensor */
-    CLCONV_ARG_COPY,    /* the fp16 copy of an operand; T is half */
-    CLCONV_ARG_PACKED,  /* the same, packed */
-    CLCONV_ARG_OPERAND, /* PACKED or COPY if the task's copies has it, else
+    CLCONV_ARG_TENSOR,    /* the caller's tensor */
+    CLCONV_ARG_COPY,      /* the fp16 copy of an operand; T is half */
+    CLCONV_ARG_PACKED,    /* the same, packed */
+    CLCONV_ARG_OPERAND,   /* PACKED or COPY if the task's copies has it, else
                            TENSOR */
-    CLCONV_ARG_SCRATCH, /* this task's workspace; T is float (4 bytes) */
+    CLCONV_ARG_SCRATCH,   /* this task's workspace; T is float (4 bytes) */
+    CLCONV_ARG_BIAS_SUMS, /* what a cast left in its own, then how it lies, "int
+                             bias_count, int bias_run", see clconv_bias_sums */
     /* "__global uint *name, long name_offset" in uints, the pointer NULL if
      * there is no report: clconv_counts of a tensor, each count two uints,
      * low first. */
@@ -100,6 +106,12 @@ typedef struct clconv_pass {
     clconv_tensor_map map[CLCONV_OPERANDS];
 } clconv_pass;
 
+/* Partial sums of dbias in a cast's scratch, fp32, count for each of K channels:
+ * the i-th of channel k at (i / run * K + k) * run + i % run. */
+typedef struct clconv_bias_sums {
+    int64_t count, run;
+} clconv_bias_sums;
+
 typedef struct clconv_kernel {
     const char *name; /* also the file's, in records, and of entry points */
     clconv_role role;
@@ -135,6 +147,13 @@ typedef struct clconv_kernel {
     /* The operands (bits) of which its passes read each element once, whenever
      * its output is wanted, and count it if the task says so. NULL: none. */
     unsigned (*counts)(const clconv_task *t);
+
+    /* Of a bwd_weight: do these values have a pass that can add up partial sums
+     * of dbias too (bias_sum.h)? NULL: no. */
+    bool (*finishes_bias)(const clconv_task *t);
+
+    /* Of a cast: what it leaves for such a pass in a call with batch images. */
+    clconv_bias_sums (*bias_sums)(const clconv_task *t, int64_t batch);
 
     /* Bytes of its own workspace, for the problem's n images. */
     size_t (*scratch)(const clconv_task *t);

@@ -32,6 +32,21 @@ static void put2(__local uchar *tiles, uint to, ushort v)
     *(__local ushort *)(tiles + to) = v;
 }
 
+static uint4 get16(__local const uchar *tiles, uint from)
+{
+    return vload4(0, (__local const uint *)(tiles + from));
+}
+
+static uint get2(__local const uchar *tiles, uint from)
+{
+    return *(__local const ushort *)(tiles + from);
+}
+
+static float get_float(__local const uchar *tiles, uint from)
+{
+    return *(__local const float *)(tiles + from);
+}
+
 static uint4 halves8(float8 v)
 {
     ushort bits[8];
@@ -61,6 +76,17 @@ typedef struct {
 static int map_int(const source_t *source, int word, int high)
 {
     return (int)(source->map.word[word] >> 32 * high);
+}
+
+static void barrier_expect(uint address, uint bytes)
+{
+}
+
+static void load_bytes(__local uchar *tiles, uint to, __global const void *from,
+                       uint bytes, uint full)
+{
+    for (uint i = 0; i < bytes / 16; ++i)
+        put16(tiles, to + 16 * i, vload4(i, (__global const uint *)from));
 }
 
 /* One line, from channel, column, row, image on; zeros for what is outside. */

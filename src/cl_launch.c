@@ -252,7 +252,8 @@ typedef struct binder {
     const clconv_call *call;
     const clconv_pass *pass;
     const clconv_map_template *map; /* the job's */
-    clconv_problem problem;         /* of this call */
+    const clconv_device *facts;
+    clconv_problem problem; /* of this call */
     cl_kernel kernel;
     cl_uint next;
     cl_int error;
@@ -301,6 +302,18 @@ static void bind_operand(binder *b, clconv_tensor t)
         bind_tensor(b, t);
 }
 
+/* Pointer, offset, then how they lie. */
+static void bind_bias_sums(binder *b)
+{
+    size_t offset;
+    clconv_bias_sums sums =
+        clconv_steps_bias_sums(b->steps, b->facts, b->call->batch, &offset);
+    cl_int count = (cl_int)sums.count, run = (cl_int)sums.run;
+    bind_buffer(b, b->call->workspace, offset, 4);
+    bind_value(b, sizeof count, &count);
+    bind_value(b, sizeof run, &run);
+}
+
 static void bind_batch(binder *b)
 {
     cl_int batch = (cl_int)b->call->batch;
@@ -347,6 +360,7 @@ static void bind_arg(binder *b, const clconv_arg *arg)
     case CLCONV_ARG_SCRATCH:
         bind_buffer(b, b->call->workspace, b->step->scratch_offset, 4);
         break;
+    case CLCONV_ARG_BIAS_SUMS: bind_bias_sums(b); break;
     case CLCONV_ARG_COUNTS: /* in the order of clconv_report */
         bind_buffer(b, b->call->report, t * sizeof(clconv_counts), 4);
         break;
@@ -374,6 +388,7 @@ static clconv_status bind_job(const clconv_launch *l, const clconv_call *call,
         .call = call,
         .pass = &j->pass,
         .map = j->map,
+        .facts = l->facts,
         .problem = clconv_call_problem(l->steps, call->batch),
         .kernel = j->kernel,
     };

@@ -20,6 +20,7 @@ clconv_task clconv_step_task(const clconv_steps *steps, int index,
         .counts = step->counts,
         .reads = step->reads,
         .bias = step->bias,
+        .finishes_bias = step->finishes_bias,
         .baked = clconv_kernel_bakes(step->kernel, step->values),
     };
 }
@@ -62,8 +63,27 @@ static size_t lay_out_copies(clconv_steps *steps, clconv_tensor t, size_t offset
     return offset;
 }
 
-/* Copies lie one after another. Steps run one after another, so all share
- * one scratch region behind them, as large as the largest. */
+/* Does a later step read what this one left? */
+static bool keeps_scratch(const clconv_step *step)
+{
+    return step->kernel->role == CLCONV_ROLE_CAST && step->finishes_bias;
+}
+
+clconv_bias_sums clconv_steps_bias_sums(const clconv_steps *steps,
+                                        const clconv_device *device,
+                                        int64_t batch, size_t *offset)
+{
+    int cast = 0;
+    while (!keeps_scratch(&steps->step[cast]))
+        ++cast;
+    clconv_task task = clconv_step_task(steps, cast, device);
+    *offset = steps->step[cast].scratch_offset;
+    return steps->step[cast].kernel->bias_sums(&task, batch);
+}
+
+/* Copies lie one after another, then a cast's scratch that a later step reads.
+ * Steps run one after another, so all others share one scratch region behind
+ * that, as large as the largest. */
 void clconv_steps_lay_out(clconv_steps *steps, const clconv_device *device)
 {
     size_t end = 0, scratch = 0;
@@ -73,7 +93,9 @@ void clconv_steps_lay_out(clconv_steps *steps, const clconv_device *device)
         clconv_task task = clconv_step_task(steps, i, device);
         size_t bytes = align_up(steps->step[i].kernel->scratch(&task));
         steps->step[i].scratch_offset = end;
-        if (bytes > scratch)
+        if (keeps_scratch(&steps->step[i]))
+            end += bytes;
+        else if (bytes > scratch)
             scratch = bytes;
     }
     steps->workspace = end + scratch;

@@ -24,6 +24,7 @@ typedef struct clconv_step {
     unsigned counts;
     unsigned reads;
     bool bias;
+    bool finishes_bias;
     size_t scratch_offset; /* bytes into the workspace */
     const char *why;       /* "default", "asked for": a static string */
 } clconv_step;
@@ -48,6 +49,12 @@ unsigned clconv_steps_copies(const clconv_steps *steps);
 /* Bytes of an operand's copy, plain or packed. */
 size_t clconv_steps_copy_bytes(const clconv_steps *steps, clconv_tensor tensor,
                                bool packed);
+
+/* The partial sums of dbias that the cast leaves for another step in a call with
+ * batch images; offset: bytes into the workspace. One step finishes_bias. */
+clconv_bias_sums clconv_steps_bias_sums(const clconv_steps *steps,
+                                        const clconv_device *device,
+                                        int64_t batch, size_t *offset);
 
 /* Fills the offsets and the size of the workspace, when all else stands. */
 void clconv_steps_lay_out(clconv_steps *steps, const clconv_device *device);

@@ -41,6 +41,7 @@ static clconv_task task_of(const search *s, const clconv_step *step)
         .counts = step->counts,
         .reads = step->reads,
         .bias = step->bias,
+        .finishes_bias = step->finishes_bias,
         .baked = clconv_kernel_bakes(step->kernel, step->values),
     };
 }
@@ -225,6 +226,15 @@ static void add_cast(const search *s, const clconv_step *cast, unsigned reads,
     step->bias = (s->ops & CLCONV_OP_DB) != 0;
 }
 
+/* Has dW's kernel a pass that takes the last sum of dbias along, which saves
+ * the cast a launch? */
+static bool finishes_bias(const search *s, const clconv_step *weight)
+{
+    clconv_task task = task_of(s, weight);
+    return (s->ops & CLCONV_OP_DB) && weight->kernel->finishes_bias &&
+           weight->kernel->finishes_bias(&task);
+}
+
 /* data or weight may be NULL: not wanted. */
 static void assemble(const search *s, const clconv_step *cast,
                      const clconv_step *data, const clconv_step *weight,
@@ -236,11 +246,15 @@ static void assemble(const search *s, const clconv_step *cast,
                      (data ? CLCONV_BIT(CLCONV_W) : 0);
     *out = (clconv_steps){.problem = *s->problem, .ops = s->ops};
     unsigned counts = (data ? data->counts : 0) | (weight ? weight->counts : 0);
+    bool finishes = weight && finishes_bias(s, weight);
     add_cast(s, cast, reads, copies, counts, out);
+    out->step[0].finishes_bias = finishes;
     if (data)
         out->step[out->count++] = *data;
-    if (weight)
-        out->step[out->count++] = *weight;
+    if (weight) {
+        out->step[out->count] = *weight;
+        out->step[out->count++].finishes_bias = finishes;
+    }
     clconv_steps_lay_out(out, s->device);
 }
 

@@ -57,6 +57,7 @@ static clconv_weight_tile tile_of(const clconv_task *t)
         .k = t->values[CLCONV_LOCAL_TILE_K],
         .split = split_of(t->problem, t->device, t->values),
         .items = clconv_local_items(t->values),
+        .sum_items = clconv_local_items(t->values),
     };
 }
 
@@ -102,6 +103,12 @@ static double cost(const clconv_task *t)
 static unsigned wants_copies(const clconv_task *t)
 {
     return clconv_local_wants_copies(t, OPERANDS);
+}
+
+static bool finishes_bias(const clconv_task *t)
+{
+    clconv_weight_tile tile = tile_of(t);
+    return clconv_weight_nest_has_sum(&tile);
 }
 
 static clconv_shape shape_of(const clconv_weight_tile *tile)
@@ -185,6 +192,7 @@ const clconv_kernel clconv_bwd_weight_local = {
     .legal = legal,
     .cost = cost,
     .wants_copies = wants_copies,
+    .finishes_bias = finishes_bias,
     .scratch = scratch,
     .passes = passes,
     .emit = emit,

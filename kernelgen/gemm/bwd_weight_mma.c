@@ -38,6 +38,7 @@ static clconv_weight_tile tile_of(const int *values)
         .k = values[CLCONV_GEMM_TILE_K],
         .split = values[SPLIT],
         .items = CLCONV_GEMM_ITEMS,
+        .sum_items = CLCONV_GEMM_ITEMS,
     };
 }
 
@@ -60,6 +61,12 @@ static void defaults(const clconv_problem *p, const clconv_device *d,
 static unsigned wants_copies(const clconv_task *t)
 {
     return clconv_gemm_wants_copies(t, OPERANDS);
+}
+
+static bool finishes_bias(const clconv_task *t)
+{
+    clconv_weight_tile tile = tile_of(t->values);
+    return clconv_weight_nest_has_sum(&tile);
 }
 
 static size_t scratch(const clconv_task *t)
@@ -154,6 +161,7 @@ const clconv_kernel clconv_bwd_weight_mma = {
     .legal = clconv_gemm_legal,
     .cost = cost,
     .wants_copies = wants_copies,
+    .finishes_bias = finishes_bias,
     .scratch = scratch,
     .passes = passes,
     .emit = emit,

@@ -3,6 +3,7 @@
  */
 #include "weight_nest.h"
 
+#include "bias_sum.h"
 #include "entry.h"
 #include "integers.h"
 #include "output.h"
@@ -93,16 +94,16 @@ int64_t clconv_weight_nest_most_parts(const clconv_problem *p,
     return most > 1 ? most : 1;
 }
 
-static bool stores_dw(const clconv_weight_tile *tile)
+bool clconv_weight_nest_has_sum(const clconv_weight_tile *tile)
 {
-    return tile->split == 1 && !tile->apart;
+    return tile->split > 1 || tile->apart;
 }
 
 size_t clconv_weight_nest_scratch(const clconv_problem *p,
                                   const clconv_weight_tile *tile)
 {
     int64_t floats = tile->split * clconv_problem_elements(p, CLCONV_DW);
-    return stores_dw(tile) ? 0 : (size_t)floats * sizeof(float);
+    return clconv_weight_nest_has_sum(tile) ? (size_t)floats * sizeof(float) : 0;
 }
 
 /* ---- Passes ----------------------------------------------------------- */
@@ -124,7 +125,7 @@ static void product_pass(const clconv_task *t, const clconv_weight_tile *tile,
     out->groups = (size_t)(tile->split * blocks);
     clconv_entry_arg(out, CLCONV_ARG_OPERAND, CLCONV_DY);
     clconv_entry_arg(out, CLCONV_ARG_OPERAND, CLCONV_X);
-    if (stores_dw(tile)) {
+    if (!clconv_weight_nest_has_sum(tile)) {
         add_output_args(t, out);
     } else {
         clconv_entry_arg(out, CLCONV_ARG_SCRATCH, CLCONV_DW);
@@ -136,9 +137,11 @@ static void sum_pass(const clconv_task *t, const clconv_weight_tile *tile,
                      clconv_pass *out)
 {
     int64_t elements = clconv_problem_elements(t->problem, CLCONV_DW);
-    out->groups = (size_t)clconv_divide_up(elements, tile->items);
+    out->local = (size_t)tile->sum_items;
+    out->groups = (size_t)clconv_divide_up(elements, tile->sum_items);
     clconv_entry_arg(out, CLCONV_ARG_SCRATCH, CLCONV_DW);
     add_output_args(t, out);
+    clconv_bias_sum_add(t, out);
 }
 
 /* Also for an empty batch: dW is then beta times its old value. */
@@ -153,7 +156,7 @@ int clconv_weight_nest_passes(const clconv_task *t, const char *entry,
     };
     out[0] = start;
     product_pass(t, tile, &out[0]);
-    if (stores_dw(tile))
+    if (!clconv_weight_nest_has_sum(tile))
         return 1;
     start.entry = sum_entry;
     out[1] = start;
@@ -391,19 +394,21 @@ static void emit_sum(clconv_emit *e, const clconv_task *t,
     clconv_emit_set_text(e, "place", place);
     clconv_emit_set(e, "work_items", (int64_t)pass->local);
     clconv_emit_blank(e);
+    clconv_bias_sum_emit_functions(e, t, (int)pass->local);
     clconv_entry_open(e, t, pass, attribute);
+    clconv_bias_sum_emit_groups(e, t);
     clconv_emit_line(e, "long count = sizes.k * sizes.w_image;");
-    clconv_emit_line(e, "long i = get_group_id(0) * $work_items + "
+    clconv_emit_line(e, "long i = $group * $work_items + "
                         "get_local_id(0);");
     clconv_output_emit_tally(e, t->problem, CLCONV_DW);
-    clconv_emit_open(e, "if (i < count)");
+    clconv_emit_open(e, "if ($inside)");
     clconv_emit_line(e, "long place = $place;");
     clconv_emit_line(e, "float value = 0.0f;");
     if (!t->device->is_cpu)
         clconv_emit_line(e, "#pragma unroll 8");
     clconv_emit_line(e, "for (int part = 0; part < $split; ++part)");
     clconv_emit_line(e, "    value += scratch[part * count + place];");
-    clconv_emit_line(e, "store_dw(dw, i, value, beta$tally);");
+    clconv_emit_line(e, "store_dw(dw, i, value, $beta_dw$tally);");
     clconv_emit_close(e);
     clconv_output_emit_flush(e, t->problem, CLCONV_DW);
     clconv_emit_close(e);

@@ -9,7 +9,8 @@
  * parts, to make work for the whole device and keep each fp32 sum short. With
  * split > 1, scratch is [split][elements of dW] floats, and a second pass adds
  * the parts, always in the same order. It also puts them in dW's, which a
- * product's own stores may do less well.
+ * product's own stores may do less well, and takes the last sum of dbias along
+ * (bias_sum.h).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,8 +21,9 @@
 
 typedef struct clconv_weight_tile {
     int m, n, k, split;
-    int items;  /* of a work-group */
-    bool apart; /* also one part is left in scratch, for the second pass */
+    int items;     /* of a work-group */
+    int sum_items; /* of one that adds the parts */
+    bool apart;    /* also one part is left in scratch, for the second pass */
 } clconv_weight_tile;
 
 clconv_nest clconv_weight_nest(const clconv_problem *p);
@@ -48,6 +50,9 @@ int clconv_weight_nest_split(const clconv_problem *p, const clconv_device *d,
 /* Parts of as many pixels, and as few bytes of them. */
 int64_t clconv_weight_nest_most_parts(const clconv_problem *p,
                                       const clconv_device *d, int tile_k);
+
+/* Is there a pass that adds the parts? */
+bool clconv_weight_nest_has_sum(const clconv_weight_tile *tile);
 
 /* Bytes. */
 size_t clconv_weight_nest_scratch(const clconv_problem *p,

@@ -37,16 +37,16 @@
 
 enum { ROWS, AT_ONCE, READS, SHAPE, PARAMS };
 
-enum { BETWEEN, AFTER };
+enum { BETWEEN, AFTER, AHEAD };
 
 static const clconv_param params[PARAMS] = {
     [ROWS] = {"rows", CLCONV_VALUES(192, 384),
               "positions that a work-group takes at a time"},
     [AT_ONCE] = {"at_once", CLCONV_VALUES(2, 4, 1),
                  "vectors of eight channels that a work-item reads at a time"},
-    [READS] = {"reads", CLCONV_NAMES("between", "after"),
+    [READS] = {"reads", CLCONV_NAMES("between", "after", "ahead"),
                "when the next tile is read: between blocks of products, which "
-               "takes registers, or after all"},
+               "takes registers; after all; or by the copy unit meanwhile"},
     [SHAPE] = CLCONV_SHAPE_PARAM,
 };
 
@@ -79,7 +79,8 @@ static bool suits(const clconv_problem *p, const clconv_device *d)
 
 static clconv_fused fused_of(const clconv_task *t)
 {
-    return clconv_fused_of(t, t->values[ROWS], t->values[AT_ONCE]);
+    return clconv_fused_of(t, t->values[ROWS], t->values[AT_ONCE],
+                           t->values[READS] == AHEAD);
 }
 
 static int sums_of(const clconv_fused *f)
@@ -93,6 +94,9 @@ static bool legal(const clconv_task *t)
     if (!suits(t->problem, t->device))
         return false;
     clconv_fused f = fused_of(t);
+    if (t->values[READS] == AHEAD &&
+        !(f.ahead && clconv_fused_ahead_suits(t->problem)))
+        return false;
     return sums_of(&f) <= MOST_SUMS &&
            clconv_fused_local(&f) + CLCONV_RING_BARRIERS <=
                (int64_t)clconv_ring_local_memory(t->device) &&
@@ -384,98 +388,6 @@ static void emit_leave_dw(clconv_emit *e)
                         "dw[i][reg];");
 }
 
-/* ---- Text: loads ------------------------------------------------------ */
-
-/* Where a work-item is. */
-static void emit_streams(clconv_emit *e)
-{
-    clconv_emit_line(e, "stream_t x_stream, dy_stream;");
-    clconv_emit_line(e, "begin_x(&x_stream, &line, begin * $rows, item);");
-    clconv_emit_line(e, "begin_dy(&dy_stream, &line, begin * $rows, item);");
-}
-
-/* Holes of a turn that reads a tensor: raws, and for dY the positions of one and,
- * from the start of a tile, those before the first. */
-static void set_turn(clconv_emit *e, const clconv_task *t, const clconv_fused *f,
-                     const clconv_fused_turns *turns, bool of_x, int64_t before)
-{
-    clconv_tensor tensor = of_x ? CLCONV_X : CLCONV_DY;
-    bool half_type = t->problem->type[tensor] == CLCONV_F16;
-    clconv_emit_set_text(e, "raw", half_type ? "uint4" : "float8");
-    clconv_emit_set(e, "raws", of_x ? turns->x_deep : turns->dy_deep);
-    clconv_emit_set(e, "before", before);
-    clconv_emit_set(e, "a_turn", f->rows / turns->dy);
-    clconv_emit_set_text(e, "bias", t->bias ? ", bias" : "");
-}
-
-static void emit_read(clconv_emit *e, bool of_x)
-{
-    clconv_emit_line(e, of_x ? "read_x(raw, x, &x_stream, item, &line, &sizes, "
-                               "group);"
-                             : "read_dy(raw, dy, &dy_stream, item, &line, "
-                               "&sizes, group);");
-}
-
-/* dY past the work-group's range is the next one's to count and sum. */
-static void emit_write(clconv_emit *e, bool of_x)
-{
-    clconv_emit_line(
-        e, of_x ? "write_x(raw, tiles, base + $x_begin, &x_stream, 1, "
-                  "item, x_counts != 0, group_tally + 12);"
-                : "write_dy(raw, tiles, base + $dy_begin, "
-                  "&dy_stream, (end - tile) * $rows > $before + turn "
-                  "* $a_turn, item, dy_counts != 0, group_tally + "
-                  "6$bias);");
-}
-
-/* So many turns, one after the other. */
-static void emit_turns(clconv_emit *e, const clconv_task *t,
-                       const clconv_fused *f, bool of_x, int count,
-                       int64_t before)
-{
-    clconv_fused_turns turns = clconv_fused_turns_of(t, f);
-    set_turn(e, t, f, &turns, of_x, before);
-    clconv_emit_set(e, "count", count);
-    clconv_emit_line(e, "#pragma unroll 1");
-    clconv_emit_open(e, "for (int turn = 0; turn < $count; ++turn)");
-    clconv_emit_line(e, "$raw raw[$raws];");
-    emit_read(e, of_x);
-    emit_write(e, of_x);
-    clconv_emit_close(e);
-}
-
-/* All of a tile, whose dY lies behind its halo. */
-static void emit_load_tile(clconv_emit *e, const clconv_task *t,
-                           const clconv_fused *f, int64_t before)
-{
-    clconv_fused_turns turns = clconv_fused_turns_of(t, f);
-    emit_turns(e, t, f, true, turns.x, 0);
-    emit_turns(e, t, f, false, turns.dy, before + f->halo);
-}
-
-static void emit_weights(clconv_emit *e)
-{
-    clconv_emit_line(e, "seen_t w_seen = { 0 };");
-    clconv_emit_line(e, "load_w(tiles, base, w, item, &sizes, group, w_counts "
-                        "&& part == 0, &w_seen);");
-    clconv_emit_line(e, "counts_t w_tally = { 0 };");
-    clconv_emit_line(e, "fold(&w_tally, &w_seen);");
-    clconv_emit_line(e, "counts_share(&w_tally, group_tally);");
-}
-
-/* Weights, halo and first tile. */
-static void emit_load_first(clconv_emit *e, const clconv_task *t,
-                            const clconv_fused *f)
-{
-    emit_weights(e);
-    emit_streams(e);
-    clconv_emit_open(e, "if (begin < end)");
-    clconv_emit_line(e, "const int tile = begin;");
-    emit_turns(e, t, f, false, clconv_fused_turns_of(t, f).halo, 0);
-    emit_load_tile(e, t, f, 0);
-    clconv_emit_close(e);
-}
-
 /* ---- Text: the way of a tile ------------------------------------------ */
 
 /* All that was written to local memory shows to all products. */
@@ -524,24 +436,18 @@ static void emit_between(clconv_emit *e, const clconv_task *t,
     for (int i = 0; i < count; ++i) {
         bool of_x = i < turns.x;
         clconv_emit_open(e, NULL);
-        set_turn(e, t, f, &turns, of_x, f->rows + f->halo);
         clconv_emit_set(e, "turn", of_x ? i : i - turns.x);
         if (i < reads) {
             clconv_emit_line(e, "const int turn = $turn;");
-            clconv_emit_line(e, "$raw raw[$raws];");
-            clconv_emit_line(e, "if (more)");
-            clconv_emit_open(e, NULL);
-            emit_read(e, of_x);
-            clconv_emit_close(e);
+            clconv_fused_emit_turn_read(e, t, f, of_x, "if (more)");
         }
         if (i < blocks)
             emit_block(e, f, i);
         if (i == count - 1)
             emit_finish(e, t, f, nest);
         if (i < reads) {
-            clconv_emit_line(e, "if (more)");
-            clconv_emit_open(e, NULL);
-            emit_write(e, of_x);
+            clconv_emit_open(e, "if (more)");
+            clconv_fused_emit_turn_write(e, t, f, of_x, f->rows + f->halo);
             clconv_emit_close(e);
         }
         clconv_emit_close(e);
@@ -554,9 +460,22 @@ static void emit_after(clconv_emit *e, const clconv_task *t,
     for (int i = 0; i < f->rows / CLCONV_WGMMA_M; ++i)
         emit_block(e, f, i);
     clconv_emit_open(e, "if (more)");
-    emit_load_tile(e, t, f, f->rows);
+    clconv_fused_emit_tile(e, t, f, f->rows);
     clconv_emit_close(e);
     emit_finish(e, t, f, nest);
+}
+
+/* One buffer is enough where nothing is written beside products. */
+static void emit_ahead(clconv_emit *e, const clconv_task *t,
+                       const clconv_fused *f, const clconv_nest *nest)
+{
+    for (int i = 0; i < f->rows / CLCONV_WGMMA_M; ++i)
+        emit_block(e, f, i);
+    emit_finish(e, t, f, nest);
+    clconv_emit_open(e, "if (more)");
+    clconv_emit_line(e, "barrier(CLK_LOCAL_MEM_FENCE);");
+    clconv_fused_emit_tile(e, t, f, f->rows);
+    clconv_emit_close(e);
 }
 
 static void emit_tiles(clconv_emit *e, const clconv_task *t,
@@ -572,12 +491,16 @@ static void emit_tiles(clconv_emit *e, const clconv_task *t,
     }
     if (t->values[READS] == BETWEEN)
         emit_between(e, t, f, nest);
-    else
+    else if (t->values[READS] == AFTER)
         emit_after(e, t, f, nest);
+    else
+        emit_ahead(e, t, f, nest);
     clconv_emit_line(e, "first += $rows;");
     clconv_emit_line(e, "first -= first >= $ring ? $ring : 0;");
-    clconv_emit_line(e, "stage ^= 1;");
-    emit_meet(e, f);
+    if (f->buffers > 1)
+        clconv_emit_line(e, "stage ^= 1;");
+    if (!f->ahead)
+        emit_meet(e, f);
     clconv_emit_close(e);
 }
 
@@ -660,6 +583,8 @@ static void emit_variables(clconv_emit *e, const clconv_task *t,
     clconv_emit_line(e, "    group_tally[item] = 0;");
     if (t->bias)
         clconv_emit_line(e, "*(__local float8 *)(bias + 8 * item) = 0.0f;");
+    if (f->ahead)
+        clconv_fused_emit_slots(e, f);
     clconv_emit_line(e, "barrier(CLK_LOCAL_MEM_FENCE);");
 }
 
@@ -673,7 +598,7 @@ static void emit(clconv_emit *e, const clconv_task *t)
     clconv_entry_open(e, t, &pass, ATTRIBUTE);
     emit_variables(e, t, &f);
     emit_range(e);
-    emit_load_first(e, t, &f);
+    clconv_fused_emit_first(e, t, &f);
     emit_dw_sums(e);
     emit_meet(e, &f);
     emit_tiles(e, t, &f, &nest);

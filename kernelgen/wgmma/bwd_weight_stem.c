@@ -10,7 +10,7 @@
  *                         acc[row] += dY transposed * X moved by the taps
  *         store acc in scratch
  *     bwd_weight_stem_sum: adds what work-groups left, in order; dW from the
- *         columns of the folded filter
+ *         columns of the folded filter; and the last sum of dbias (bias_sum.h)
  *
  * A product has k as its rows, and as its columns the channels of the positions
  * that a row of taps leads to: chunks of a matrix that lie step_w positions
@@ -21,6 +21,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "bias_sum.h"
 #include "cost.h"
 #include "entry.h"
 #include "integers.h"
@@ -211,6 +212,12 @@ static unsigned wants_copies(const clconv_task *t)
     return clconv_wgmma_wants_copies(t, CLCONV_BIT(CLCONV_DY));
 }
 
+static bool finishes_bias(const clconv_task *t)
+{
+    (void)t;
+    return true;
+}
+
 static clconv_pass fold_pass(const clconv_task *t, const clconv_stem *s,
                              int64_t batch)
 {
@@ -247,8 +254,9 @@ static clconv_pass product_pass(const clconv_task *t, const clconv_stem *s,
     return pass;
 }
 
-static clconv_pass sum_pass(const clconv_problem *p)
+static clconv_pass sum_pass(const clconv_task *t)
 {
+    const clconv_problem *p = t->problem;
     int64_t elements = clconv_problem_elements(p, CLCONV_DW);
     clconv_pass pass = {
         .entry = "bwd_weight_stem_sum",
@@ -262,6 +270,7 @@ static clconv_pass sum_pass(const clconv_problem *p)
     clconv_entry_arg(&pass, CLCONV_ARG_SIZES, CLCONV_DW);
     if (clconv_output_is_counted(p, CLCONV_DW))
         clconv_entry_arg(&pass, CLCONV_ARG_COUNTS, CLCONV_DW);
+    clconv_bias_sum_add(t, &pass);
     return pass;
 }
 
@@ -270,7 +279,7 @@ static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
     clconv_stem s = stem_of(t);
     out[0] = fold_pass(t, &s, batch);
     out[1] = product_pass(t, &s, batch);
-    out[2] = sum_pass(t->problem);
+    out[2] = sum_pass(t);
     return 3;
 }
 
@@ -446,27 +455,31 @@ static void emit_sum(clconv_emit *e, const clconv_task *t,
 {
     emit_part_index(e, t->problem);
     clconv_output_emit_store(e, t->problem, CLCONV_DW, 1);
+    clconv_bias_sum_emit_functions(e, t, SUM_ITEMS);
     clconv_entry_open(e, t, pass, SUM_ATTRIBUTE);
+    clconv_bias_sum_emit_groups(e, t);
     clconv_output_emit_tally(e, t->problem, CLCONV_DW);
     clconv_emit_line(e, "__local float sums[$slices][$sum_elements];");
     clconv_emit_line(e, "const int item = (int)get_local_id(0);");
     clconv_emit_line(e, "const int slice = item / $sum_elements;");
-    clconv_emit_line(e, "const int i = (int)get_group_id(0) * $sum_elements + "
+    clconv_emit_line(e, "const int i = (int)$group * $sum_elements + "
                         "item % $sum_elements;");
     clconv_emit_line(e, "const int count = sizes.k * $channels * $r * $s;");
     clconv_emit_line(e, "__global const float *part = scratch + $parts_at + "
-                        "part_index(min(i, count - 1));");
+                        "part_index(clamp(i, 0, count - 1));");
     clconv_emit_line(e, "float sum = 0.0f;");
     if (!t->device->is_cpu)
         clconv_emit_line(e, "#pragma unroll 8");
-    clconv_emit_line(e, "for (int j = slice; j < $parts; j += $slices)");
+    clconv_emit_line(e,
+                     "for (int j = $inside ? slice : $parts; j < $parts; j += "
+                     "$slices)");
     clconv_emit_line(e, "    sum += part[j * $part_floats];");
     clconv_emit_line(e, "sums[slice][item % $sum_elements] = sum;");
     clconv_emit_line(e, "barrier(CLK_LOCAL_MEM_FENCE);");
-    clconv_emit_open(e, "if (slice == 0 && i < count)");
+    clconv_emit_open(e, "if (slice == 0 && $inside)");
     clconv_emit_line(e, "for (int j = 1; j < $slices; ++j)");
     clconv_emit_line(e, "    sum += sums[j][item];");
-    clconv_emit_line(e, "store_dw(dw, i, sum, beta$tally);");
+    clconv_emit_line(e, "store_dw(dw, i, sum, $beta_dw$tally);");
     clconv_emit_close(e);
     clconv_output_emit_flush(e, t->problem, CLCONV_DW);
     clconv_emit_close(e);
@@ -504,6 +517,7 @@ const clconv_kernel clconv_bwd_weight_stem = {
     .legal = legal,
     .cost = cost,
     .wants_copies = wants_copies,
+    .finishes_bias = finishes_bias,
     .scratch = scratch,
     .passes = passes,
     .emit = emit,

@@ -92,6 +92,7 @@ static clconv_weight_tile weight_tile(const clconv_task *t)
         .k = TERMS,
         .split = parts(t->problem, t->device, t->values),
         .items = clconv_wgmma_items(t),
+        .sum_items = SUM_ITEMS,
         .apart = has_taps_fastest(t->problem),
     };
 }
@@ -156,6 +157,12 @@ static unsigned wants_copies(const clconv_task *t)
     return clconv_wgmma_wants_copies(t, OPERANDS);
 }
 
+static bool finishes_bias(const clconv_task *t)
+{
+    clconv_weight_tile tile = weight_tile(t);
+    return clconv_weight_nest_has_sum(&tile);
+}
+
 static size_t partial_bytes(const clconv_task *t)
 {
     clconv_weight_tile tile = weight_tile(t);
@@ -215,11 +222,6 @@ static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
     clconv_wgmma_add_maps(&out[0], &c, &dy, &x);
     out[0].groups = (size_t)clconv_wgmma_work_groups(
         t, tile.split * blocks_of(p, t->values));
-    if (count > 1) {
-        int64_t elements = clconv_problem_elements(p, CLCONV_DW);
-        out[1].local = SUM_ITEMS;
-        out[1].groups = (size_t)clconv_divide_up(elements, SUM_ITEMS);
-    }
     return count;
 }
 
@@ -368,6 +370,7 @@ const clconv_kernel clconv_bwd_weight_wgmma = {
     .legal = legal,
     .cost = cost,
     .wants_copies = wants_copies,
+    .finishes_bias = finishes_bias,
     .scratch = scratch,
     .passes = passes,
     .emit = emit,

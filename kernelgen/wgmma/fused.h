@@ -30,9 +30,6 @@
 /* Positions of a tile: a multiple of what one product each takes. */
 #define CLCONV_FUSED_ROWS (CLCONV_FUSED_GROUPS * CLCONV_WGMMA_M)
 
-/* Buffers of X; dY's ring holds as many tiles beside its halo. */
-#define CLCONV_FUSED_STAGES 2
-
 /* Positions that stand at both ends of dY's ring, for the longest matrix. */
 #define CLCONV_FUSED_MIRROR 64
 
@@ -41,16 +38,20 @@ typedef struct clconv_fused {
     int at_once;        /* octets that a work-item reads at a time, at most */
     int k_line, c_line; /* halves of a position of dY and X, in local memory */
     int taps;
-    int slots;  /* taps of a warpgroup */
-    int blocks; /* of 64 positions, a warpgroup's */
-    int halo;   /* positions of dY past a tile, rounded */
-    int ring;   /* positions of dY in local memory */
-    int parts;  /* work-groups that share a group's positions */
+    int slots;   /* taps of a warpgroup */
+    int blocks;  /* of 64 positions, a warpgroup's */
+    int halo;    /* positions of dY past a tile, rounded */
+    int buffers; /* of X; dY's ring holds as many tiles beside its halo */
+    int ring;    /* positions of dY in local memory */
+    int parts;   /* work-groups that share a group's positions */
+    int ahead;   /* turns that the copy unit brings; 0: work-items read */
     int64_t weight_bytes, dy_bytes, x_bytes;
+    int64_t slot_bytes, ahead_bytes; /* of a turn ahead, of all of them */
     clconv_products dx, dw;
 } clconv_fused;
 
-clconv_fused clconv_fused_of(const clconv_task *t, int rows, int at_once);
+clconv_fused clconv_fused_of(const clconv_task *t, int rows, int at_once,
+                             bool ahead);
 
 /* Positions that all work-items read together, of lines of so many halves. */
 int clconv_fused_lanes(int line);
@@ -90,7 +91,35 @@ clconv_fused_turns clconv_fused_turns_of(const clconv_task *t,
 void clconv_fused_emit_loads(clconv_emit *e, const clconv_task *t,
                              const clconv_fused *f);
 
-/* leave_bias(sums, item, out): after a barrier. */
+/* Can the copy unit bring dY and X ahead of their use? Sets how many turns, 0
+ * where too few fit. */
+bool clconv_fused_ahead_suits(const clconv_problem *p);
+void clconv_fused_ahead_set(const clconv_task *t, clconv_fused *f);
+
+/* read_dy(...) or read_x(...) from what was brought; ask_turn(...): see
+ * fused_ahead.c. */
+void clconv_fused_emit_ahead_read(clconv_emit *e, const clconv_task *t,
+                                  const clconv_fused *f, clconv_tensor tensor);
+void clconv_fused_emit_ask(clconv_emit *e, const clconv_task *t,
+                           const clconv_fused *f);
+
+/* In the kernel, see fused_turns.c: before a barrier, slots of turns ahead; then
+ * weights, halo and first tile; the next tile; and the two halves of a turn that
+ * is not ahead, with const int turn declared, the first perhaps on a condition. */
+void clconv_fused_emit_slots(clconv_emit *e, const clconv_fused *f);
+void clconv_fused_emit_first(clconv_emit *e, const clconv_task *t,
+                             const clconv_fused *f);
+void clconv_fused_emit_tile(clconv_emit *e, const clconv_task *t,
+                            const clconv_fused *f, int64_t before);
+void clconv_fused_emit_turn_read(clconv_emit *e, const clconv_task *t,
+                                 const clconv_fused *f, bool of_x,
+                                 const char *condition);
+void clconv_fused_emit_turn_write(clconv_emit *e, const clconv_task *t,
+                                  const clconv_fused *f, bool of_x,
+                                  int64_t before);
+
+/* add_bias(sums, item, &sum), leave_bias(sums, item, out): the latter after a
+ * barrier. */
 void clconv_fused_emit_bias(clconv_emit *e, const clconv_task *t,
                             const clconv_fused *f);
 

@@ -51,10 +51,11 @@ static void set_products(clconv_fused *f, bool emulated)
         (clconv_products){.name = "dw_", .n = f->k_line, .emulated = emulated};
 }
 
-clconv_fused clconv_fused_of(const clconv_task *t, int rows, int at_once)
+clconv_fused clconv_fused_of(const clconv_task *t, int rows, int at_once,
+                             bool ahead)
 {
     const clconv_problem *p = t->problem;
-    clconv_fused f = {.rows = rows, .at_once = at_once};
+    clconv_fused f = {.rows = rows, .at_once = at_once, .buffers = ahead ? 1 : 2};
     f.k_line = clconv_wgmma_line(p->group_k);
     f.c_line = clconv_wgmma_line(p->group_c);
     f.taps = (int)(p->r * p->s);
@@ -63,20 +64,23 @@ clconv_fused clconv_fused_of(const clconv_task *t, int rows, int at_once)
     f.halo = (int)clconv_round_up(
         halo_of(p),
         clconv_min(rows, (int64_t)at_once * clconv_fused_lanes(f.k_line)));
-    f.ring = f.halo + CLCONV_FUSED_STAGES * rows;
+    f.ring = f.halo + f.buffers * rows;
     f.parts = parts_of(t, rows);
     f.weight_bytes = clconv_round_up((int64_t)f.taps * f.k_line * f.c_line * 2,
                                      CLCONV_RING_ALIGNMENT);
     f.dy_bytes = (int64_t)(f.ring + CLCONV_FUSED_MIRROR) * f.k_line * 2;
-    f.x_bytes = (int64_t)CLCONV_FUSED_STAGES * rows * f.c_line * 2;
+    f.x_bytes = (int64_t)f.buffers * rows * f.c_line * 2;
     set_products(&f, t->device->unit_emulated);
+    if (ahead)
+        clconv_fused_ahead_set(t, &f);
     return f;
 }
 
 /* With the sums of dbias of all work-items. */
 int64_t clconv_fused_local(const clconv_fused *f)
 {
-    return f->weight_bytes + f->dy_bytes + f->x_bytes + CLCONV_RING_ALIGNMENT +
+    return f->weight_bytes + f->dy_bytes + f->x_bytes + f->ahead_bytes +
+           CLCONV_RING_ALIGNMENT +
            8 * CLCONV_FUSED_ITEMS * (int64_t)sizeof(float);
 }
 
@@ -111,9 +115,13 @@ void clconv_fused_set_holes(clconv_emit *e, const clconv_task *t,
     clconv_emit_set(e, "tap_bytes", 2 * f->k_line * f->c_line);
     clconv_emit_set(e, "dy_begin", f->weight_bytes);
     clconv_emit_set(e, "x_begin", f->weight_bytes + f->dy_bytes);
+    clconv_emit_set(e, "slots_begin",
+                    f->weight_bytes + f->dy_bytes + f->x_bytes);
+    clconv_emit_set(e, "ahead", f->ahead);
+    clconv_emit_set(e, "slot_bytes", f->slot_bytes);
     clconv_emit_set(e, "tile_bytes",
                     f->weight_bytes + f->dy_bytes + f->x_bytes +
-                        CLCONV_RING_ALIGNMENT);
+                        f->ahead * f->slot_bytes + CLCONV_RING_ALIGNMENT);
     clconv_emit_set(e, "slots", f->slots);
     clconv_emit_set(e, "dw_registers", clconv_products_registers(&f->dw));
     clconv_emit_set(e, "dw_sums", clconv_fused_dw_sums(f));

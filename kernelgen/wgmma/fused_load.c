@@ -11,9 +11,9 @@
  *
  *     read_dy(raw, dy, &stream, item, &line, &sizes, group)
  *         raw[deep]: octets of as many positions from where stream is
- *     write_dy(raw, tiles, at, &stream, own, item, counting, tally, sums)
+ *     write_dy(raw, tiles, at, &stream, own, item, counting, tally, &sum)
  *         the same, in the ring that starts at address at; counted and summed if
- *         they are this work-group's own, in local memory, as registers are few
+ *         they are this work-group's own
  *     and the same for X, which has no sums
  *     load_w(tiles, at, w, item, &sizes, group, counting, &seen)
  *         all weights of a group, [tap][k][c]
@@ -21,7 +21,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "counts.h"
-#include "fused.h"
+#include "fused_reader.h"
 #include "integers.h"
 #include "nest.h"
 #include "operand.h"
@@ -29,83 +29,9 @@
 /* Octets of W that a work-item reads at a time. */
 #define WEIGHTS_AT_ONCE 4
 
-typedef struct reader {
-    clconv_tensor tensor;
-    bool half_type, casts, bias;
-    bool vectors;
-    bool whole; /* are channels a multiple of eight? */
-    int octets; /* of a position in local memory */
-    int lanes;  /* positions that are read together, one after the other */
-    int deep;   /* octets that a work-item reads at a time, a position each */
-    int ring;   /* positions in local memory */
-} reader;
-
-static bool reads_vectors(const clconv_problem *p, int64_t channels)
-{
-    return p->layout == CLCONV_NHWC && channels % 8 == 0 &&
-           p->alignment % 16 == 0;
-}
-
-static reader reader_of(const clconv_task *t, const clconv_fused *f,
-                        clconv_tensor tensor)
-{
-    const clconv_problem *p = t->problem;
-    int line = tensor == CLCONV_DY ? f->k_line : f->c_line;
-    int halo = tensor == CLCONV_DY ? f->halo : 0;
-    reader r = {.tensor = tensor, .octets = line / 8};
-    r.half_type = p->type[tensor] == CLCONV_F16;
-    r.casts = clconv_problem_casts(p, tensor);
-    r.bias = tensor == CLCONV_DY && t->bias;
-    r.vectors = reads_vectors(p, tensor == CLCONV_DY ? p->group_k : p->group_c);
-    r.whole = (tensor == CLCONV_DY ? p->group_k : p->group_c) % 8 == 0;
-    r.lanes = clconv_fused_lanes(line);
-    r.deep = f->at_once;
-    while (f->rows % (r.deep * r.lanes) || halo % (r.deep * r.lanes))
-        r.deep /= 2;
-    return r;
-}
-
-static reader dy_reader(const clconv_task *t, const clconv_fused *f)
-{
-    reader r = reader_of(t, f, CLCONV_DY);
-    r.ring = f->ring;
-    return r;
-}
-
-static reader x_reader(const clconv_task *t, const clconv_fused *f)
-{
-    reader r = reader_of(t, f, CLCONV_X);
-    r.ring = CLCONV_FUSED_STAGES * f->rows;
-    return r;
-}
-
-static reader w_reader(const clconv_task *t, const clconv_fused *f)
-{
-    return reader_of(t, f, CLCONV_W);
-}
-
-static void set_reader(clconv_emit *e, const reader *r)
-{
-    clconv_emit_set_text(e, "tensor", clconv_tensor_name(r->tensor));
-    clconv_emit_set_text(e, "type", r->half_type ? "half" : "float");
-    clconv_emit_set_text(e, "raw", r->half_type ? "uint4" : "float8");
-    clconv_emit_set_text(e, "channels",
-                         r->tensor == CLCONV_DY ? "group_k" : "group_c");
-    clconv_emit_set_text(e, "step",
-                         r->tensor == CLCONV_W   ? "w_channel"
-                         : r->tensor == CLCONV_X ? "x_channel"
-                                                 : "dy_channel");
-    clconv_emit_set(e, "octets", r->octets);
-    clconv_emit_set(e, "lanes", r->lanes);
-    clconv_emit_set(e, "deep", r->deep);
-    clconv_emit_set(e, "batch", r->deep * r->lanes);
-    clconv_emit_set(e, "places", r->ring);
-    clconv_emit_set(e, "bytes", 16 * r->octets);
-}
-
 /* ---- An octet --------------------------------------------------------- */
 
-static void emit_fetch_vector(clconv_emit *e, const reader *r)
+static void emit_fetch_vector(clconv_emit *e, const clconv_fused_reader *r)
 {
     clconv_emit_line(e, "if (at < 0 || channel >= s->$channels)");
     clconv_emit_line(e, "    return ($raw)(0);");
@@ -119,18 +45,7 @@ static void emit_fetch_vector(clconv_emit *e, const reader *r)
     clconv_emit_line(e, "return (float8)(from[0], from[1]);");
 }
 
-/* v[8] as a raw octet. */
-static void emit_eight(clconv_emit *e, const reader *r, const char *to)
-{
-    clconv_emit_line(e, to);
-    clconv_emit_line(
-        e, r->half_type ? "    (uint4)(v[0] | v[1] << 16, v[2] | v[3] << 16, "
-                          "v[4] | v[5] << 16, v[6] | v[7] << 16);"
-                        : "    (float8)(v[0], v[1], v[2], v[3], v[4], v[5], "
-                          "v[6], v[7]);");
-}
-
-static void emit_fetch_elements(clconv_emit *e, const reader *r)
+static void emit_fetch_elements(clconv_emit *e, const clconv_fused_reader *r)
 {
     clconv_emit_line(e, "if (at < 0 || channel >= s->$channels)");
     clconv_emit_line(e, "    return ($raw)(0);");
@@ -145,11 +60,11 @@ static void emit_fetch_elements(clconv_emit *e, const reader *r)
     clconv_emit_line(e, r->whole ? "    v[j] = from[j * s->$step];"
                                  : "    v[j] = channel + j < s->$channels ? "
                                    "from[j * s->$step] : 0;");
-    emit_eight(e, r, "return");
+    clconv_fused_emit_eight(e, r, "return");
 }
 
 /* As it is stored; zeros where at is negative and past the last channel. */
-static void emit_fetch(clconv_emit *e, const reader *r)
+static void emit_fetch(clconv_emit *e, const clconv_fused_reader *r)
 {
     clconv_nest_open_function(e, "$raw fetch_$tensor(__global const $type *p, "
                                  "long at, int channel, const sizes_t *s)");
@@ -179,7 +94,8 @@ static void emit_clip(clconv_emit *e)
 }
 
 /* The halves that are multiplied. */
-static void emit_round(clconv_emit *e, const clconv_problem *p, const reader *r)
+static void emit_round(clconv_emit *e, const clconv_problem *p,
+                       const clconv_fused_reader *r)
 {
     int log2 = clconv_problem_cast_log2(p, r->tensor);
     clconv_nest_open_function(e, "uint4 halves_of_$tensor($raw v)");
@@ -198,7 +114,7 @@ static void emit_round(clconv_emit *e, const clconv_problem *p, const reader *r)
 }
 
 /* Counts an octet as it is stored. */
-static void emit_see(clconv_emit *e, const reader *r)
+static void emit_see(clconv_emit *e, const clconv_fused_reader *r)
 {
     clconv_nest_open_function(e, "void see_octet_$tensor($raw raw, seen_t "
                                  "*seen)");
@@ -212,11 +128,11 @@ static void emit_see(clconv_emit *e, const reader *r)
     clconv_emit_blank(e);
 }
 
-static void emit_octet(clconv_emit *e, const clconv_task *t, const reader *r)
+static void emit_octet(clconv_emit *e, const clconv_task *t,
+                       const clconv_fused_reader *r)
 {
     clconv_counts_emit_see(e, t->problem, r->tensor, 1);
-    set_reader(e, r);
-    emit_fetch(e, r);
+    clconv_fused_reader_set(e, r);
     emit_round(e, t->problem, r);
     emit_see(e, r);
 }
@@ -236,7 +152,7 @@ static void emit_stream(clconv_emit *e)
 }
 
 /* From position v of the line on, to the start of the ring. */
-static void emit_begin(clconv_emit *e, const reader *r)
+static void emit_begin(clconv_emit *e, const clconv_fused_reader *r)
 {
     clconv_nest_open_function(e, "void begin_$tensor(stream_t *stream, const "
                                  "line_t *line, int v, int item)");
@@ -250,7 +166,7 @@ static void emit_begin(clconv_emit *e, const reader *r)
 }
 
 /* What a work-item reads at a time. */
-static void emit_read(clconv_emit *e, const reader *r)
+static void emit_read(clconv_emit *e, const clconv_fused_reader *r)
 {
     clconv_nest_open_function(
         e,
@@ -270,7 +186,7 @@ static void emit_read(clconv_emit *e, const reader *r)
     clconv_emit_blank(e);
 }
 
-static void emit_put(clconv_emit *e, const reader *r)
+static void emit_put(clconv_emit *e, const clconv_fused_reader *r)
 {
     clconv_emit_line(e, r->vectors ? "const int octet = item % $octets;"
                                    : "const int octet = item / $lanes;");
@@ -291,19 +207,13 @@ static void emit_put(clconv_emit *e, const reader *r)
     clconv_emit_close(e);
 }
 
-/* Adds what was read to a work-item's sums in local memory. */
-static void emit_add(clconv_emit *e, const reader *r)
+/* Adds what was read to a work-item's sums. */
+static void emit_add(clconv_emit *e, const clconv_fused_reader *r)
 {
-    clconv_emit_line(e, r->half_type ? "float8 sum = floats8(raw[0]);"
-                                     : "float8 sum = raw[0];");
     clconv_emit_line(e, "#pragma unroll");
-    clconv_emit_line(e, "for (int i = 1; i < $deep; ++i)");
-    clconv_emit_line(e, r->half_type ? "    sum += floats8(raw[i]);"
-                                     : "    sum += raw[i];");
-    clconv_emit_line(e, "__local float4 *total = (__local float4 *)(sums + 8 * "
-                        "item);");
-    clconv_emit_line(e, "total[0] += sum.lo;");
-    clconv_emit_line(e, "total[1] += sum.hi;");
+    clconv_emit_line(e, "for (int i = 0; i < $deep; ++i)");
+    clconv_emit_line(e, r->half_type ? "    *sum += floats8(raw[i]);"
+                                     : "    *sum += raw[i];");
 }
 
 static void emit_count(clconv_emit *e)
@@ -317,15 +227,14 @@ static void emit_count(clconv_emit *e)
     clconv_emit_line(e, "counts_share(&found, tally);");
 }
 
-static void emit_write(clconv_emit *e, const reader *r)
+static void emit_write(clconv_emit *e, const clconv_fused_reader *r)
 {
-    clconv_emit_set_text(e, "sums_parameter",
-                         r->bias ? ", __local float *sums" : "");
+    clconv_emit_set_text(e, "sum_parameter", r->bias ? ", float8 *sum" : "");
     clconv_nest_open_function(
         e,
         "void write_$tensor(const $raw raw[$deep], __local uchar *tiles, uint "
         "at, stream_t *stream, int own, int item, int counting, __local uint "
-        "*tally$sums_parameter)");
+        "*tally$sum_parameter)");
     emit_put(e, r);
     clconv_emit_line(e, "if (!own)");
     clconv_emit_line(e, "    return;");
@@ -336,19 +245,6 @@ static void emit_write(clconv_emit *e, const reader *r)
     clconv_emit_close(e);
     clconv_emit_close(e);
     clconv_emit_blank(e);
-}
-
-clconv_fused_turns clconv_fused_turns_of(const clconv_task *t,
-                                         const clconv_fused *f)
-{
-    reader dy = dy_reader(t, f), x = x_reader(t, f);
-    return (clconv_fused_turns){
-        .x = f->rows / (x.deep * x.lanes),
-        .x_deep = x.deep,
-        .dy = f->rows / (dy.deep * dy.lanes),
-        .dy_deep = dy.deep,
-        .halo = f->halo / (dy.deep * dy.lanes),
-    };
 }
 
 /* ---- W ---------------------------------------------------------------- */
@@ -417,7 +313,7 @@ static void emit_w_place(clconv_emit *e, const clconv_problem *p)
 
 /* In the order in which they lie, eight before the first is used; what is past
  * the last channel stays 0. */
-static void emit_load_elements(clconv_emit *e, const reader *r)
+static void emit_load_elements(clconv_emit *e, const clconv_fused_reader *r)
 {
     clconv_emit_line(e,
                      "for (int i = item; i < $taps * $k_line * $octets; i += "
@@ -439,7 +335,7 @@ static void emit_load_elements(clconv_emit *e, const reader *r)
     clconv_emit_line(e,
                      "    v[j] = first + j * $items < all ? from[first + j * "
                      "$items] : 0;");
-    emit_eight(e, r, "const $raw raw =");
+    clconv_fused_emit_eight(e, r, "const $raw raw =");
     clconv_emit_line(e, "if (counting)");
     clconv_emit_line(e, "    see_octet_w(raw, seen);");
     clconv_emit_line(e, "const uint4 h = halves_of_w(raw);");
@@ -455,7 +351,8 @@ static void emit_load_elements(clconv_emit *e, const reader *r)
     clconv_emit_close(e);
 }
 
-static void emit_load_w(clconv_emit *e, const clconv_problem *p, const reader *r)
+static void emit_load_w(clconv_emit *e, const clconv_problem *p,
+                        const clconv_fused_reader *r)
 {
     if (!r->vectors)
         emit_w_place(e, p);
@@ -470,15 +367,29 @@ static void emit_load_w(clconv_emit *e, const clconv_problem *p, const reader *r
 
 /* ---- dbias ------------------------------------------------------------ */
 
+/* Registers are few: a work-item's sums are in local memory. */
+static void emit_add_bias(clconv_emit *e)
+{
+    clconv_nest_open_function(e, "void add_bias(__local float *all, int item, "
+                                 "const float8 *sum)");
+    clconv_emit_line(e, "__local float4 *total = (__local float4 *)(all + 8 * "
+                        "item);");
+    clconv_emit_line(e, "total[0] += sum->lo;");
+    clconv_emit_line(e, "total[1] += sum->hi;");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
 /* A channel's sums, from all work-items of its octet in order; out has room for
  * those of a whole line. */
 void clconv_fused_emit_bias(clconv_emit *e, const clconv_task *t,
                             const clconv_fused *f)
 {
-    reader r = dy_reader(t, f);
+    clconv_fused_reader r = clconv_fused_reader_of(t, f, CLCONV_DY);
     if (!r.bias)
         return;
-    set_reader(e, &r);
+    clconv_fused_reader_set(e, &r);
+    emit_add_bias(e);
     clconv_nest_open_function(e,
                               "void leave_bias(__local const float *all, int "
                               "item, __global float *out)");
@@ -499,19 +410,33 @@ void clconv_fused_emit_bias(clconv_emit *e, const clconv_task *t,
 
 /* ---- All -------------------------------------------------------------- */
 
+/* From the caller's tensor, or from what the copy unit brought. */
+static void emit_tensor(clconv_emit *e, const clconv_task *t,
+                        const clconv_fused *f, clconv_tensor tensor)
+{
+    clconv_fused_reader r = clconv_fused_reader_of(t, f, tensor);
+    emit_octet(e, t, &r);
+    emit_begin(e, &r);
+    if (f->ahead) {
+        clconv_fused_emit_ahead_read(e, t, f, tensor);
+    } else {
+        emit_fetch(e, &r);
+        emit_read(e, &r);
+    }
+    emit_write(e, &r);
+}
+
 void clconv_fused_emit_loads(clconv_emit *e, const clconv_task *t,
                              const clconv_fused *f)
 {
-    const reader readers[] = {dy_reader(t, f), x_reader(t, f)};
-    const reader w = w_reader(t, f);
+    clconv_fused_reader w = clconv_fused_reader_of(t, f, CLCONV_W);
     clconv_counts_emit_seen(e, 1);
     emit_stream(e);
-    for (int i = 0; i < 2; ++i) {
-        emit_octet(e, t, &readers[i]);
-        emit_begin(e, &readers[i]);
-        emit_read(e, &readers[i]);
-        emit_write(e, &readers[i]);
-    }
+    emit_tensor(e, t, f, CLCONV_DY);
+    emit_tensor(e, t, f, CLCONV_X);
     emit_octet(e, t, &w);
+    emit_fetch(e, &w);
     emit_load_w(e, t->problem, &w);
+    if (f->ahead)
+        clconv_fused_emit_ask(e, t, f);
 }

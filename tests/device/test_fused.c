@@ -77,6 +77,54 @@ Test(fused, fp16_tensors_are_exact)
     expect_exact(plans[0], unit_name, halves, COUNT(halves));
 }
 
+/* ---- By the copy unit --------------------------------------------------- */
+
+static const char *const ahead[] = {
+    "bwd_fused:rows=192,at_once=1,reads=ahead,shape=baked",
+    "bwd_fused:rows=384,at_once=2,reads=ahead,shape=arguments",
+};
+
+/* Whose images, or planes of them, start and end at multiples of 16 bytes. */
+static const char *const pieces[] = {
+    "n2c16h8w8k32r3s3p1_nhwc",            /* vectors */
+    "n3c13h9w8k21r3s3p1",                 /* channels that fill no vector */
+    "n3c3h8w7k20r3s3p1_nhwc",             /* pixels that fill no piece */
+    "n1c64h16w17k64r3s3p1",               /* rows that do not; several tiles */
+    "n2c64h19w18k64r3s3p1_nhwc",          /* slots are used again */
+    "n2c64h9w9k64r1s1_nhwc",              /* no halo */
+    "n1c16h12w12k16r5s5p2",               /* a halo of several turns */
+    "n2c8h10w11k24r3s2p2x0x1x1d2x1_nhwc", /* dilation, asymmetric padding */
+    "n2c9h8w10k8r4s3p0x3x2x0",            /* all padding on one side */
+    "n2c24h8w8k32r3s3p1g2",               /* groups */
+    "n20c8h4w3k8r3s3p1",                  /* many images in a tile */
+    "n2c24h7w9k16r3s3p1_nhwc_x16_w16_dy16_dw16_dx16",
+    "n2c11h8w9k13r3s3p1_x16_w16_dy16_dx16",
+    "n3c3h8w6k24r3s3p1_nhwc_x16_dy16",
+};
+
+Test(fused, tiles_brought_ahead_are_exact)
+{
+    expect_exact(ahead[0], unit_name, pieces, COUNT(pieces));
+}
+
+Test(fused, longer_tiles_brought_ahead_are_exact)
+{
+    expect_exact(ahead[1], unit_name, pieces, 3);
+}
+
+Test(fused, tiles_brought_ahead_keep_the_contract)
+{
+    const family f = emulated(ahead[0]);
+    family_batches(&f, "n5c8h5w4k8r3s3p1");
+    family_batches(&f, "n4c3h4w6k5r3s3p1_nhwc");
+    family_beta(&f, "n2c5h4w6k7r3s3p1");
+    family_workspace(&f, "n4c8h5w6k8r3s3p1_nhwc");
+    family_tiny(&f, "n4c8h5w4k8r3s3p1");
+    family_nan(&f, "n2c5h6w8k7r3s3p1d1x2");
+}
+
+/* ---- The unit ----------------------------------------------------------- */
+
 /* Does this device have the unit itself? */
 static bool has_unit(void)
 {
@@ -101,6 +149,8 @@ Test(fused, the_unit_itself_is_exact)
     for (size_t i = 0; i < COUNT(plans); ++i)
         expect_exact(plans[i], NULL, problems, COUNT(problems));
     expect_exact(plans[0], NULL, halves, COUNT(halves));
+    for (size_t i = 0; i < COUNT(ahead); ++i)
+        expect_exact(ahead[i], NULL, pieces, COUNT(pieces));
 }
 
 /* ---- The rest of the contract ------------------------------------------- */

@@ -100,6 +100,28 @@ static int fake_passes(const clconv_task *t, int64_t batch, clconv_pass *out)
     return pass_count;
 }
 
+/* Depends on the batch. */
+static clconv_bias_sums fake_bias_sums(const clconv_task *t, int64_t batch)
+{
+    return (clconv_bias_sums){.count = 5 * batch, .run = t->problem->n};
+}
+
+/* What leaves partial sums of dbias, but launches nothing. */
+static int no_passes(const clconv_task *t, int64_t batch, clconv_pass *out)
+{
+    (void)t;
+    (void)batch;
+    (void)out;
+    return 0;
+}
+
+static const clconv_kernel fake_cast = {
+    .name = "fake_cast",
+    .role = CLCONV_ROLE_CAST,
+    .bias_sums = fake_bias_sums,
+    .passes = no_passes,
+};
+
 static const clconv_kernel fake = {
     .name = "fake",
     .role = CLCONV_ROLE_BWD_WEIGHT,
@@ -341,6 +363,54 @@ Test(launch, what_is_not_given_arrives_as_null_and_0)
     cr_assert_eq(told[4], SCRATCH / 4, "a workspace of its own");
     cr_assert_eq(told[5], 0, "no report");
     cr_assert_eq(told[6], 0);
+    close_stage(&s);
+}
+
+/* One pass of the first step that is given the sums of the second. */
+static void make_bias_pass(stage *s)
+{
+    pass_count = 1;
+    passes_now[0] = (clconv_pass){
+        .entry = "fake_0",
+        .groups = 1,
+        .local = 1,
+        .serves = CLCONV_OP_DW,
+    };
+    add_arg(&passes_now[0], CLCONV_ARG_TENSOR, CLCONV_DW);
+    add_arg(&passes_now[0], CLCONV_ARG_BIAS_SUMS, CLCONV_DB);
+    s->steps.count = 2;
+    s->steps.step[1] = (clconv_step){
+        .kernel = &fake_cast,
+        .finishes_bias = true,
+        .scratch_offset = SCRATCH,
+    };
+    s->steps.step[0].finishes_bias = true;
+    s->steps.step[0].scratch_offset = 0;
+}
+
+Test(launch, the_sums_that_a_cast_left_arrive_with_how_they_lie)
+{
+    static const char source[] =
+        "__kernel void fake_0(__global float *dw, long dw_offset,\n"
+        "    __global float *sums, long sums_offset, int count, int run) {\n"
+        "    dw[dw_offset] = (float)sums_offset;\n"
+        "    dw[dw_offset + 1] = (float)count;\n"
+        "    dw[dw_offset + 2] = (float)run;\n"
+        "    sums[sums_offset] = 1.0f;\n"
+        "}\n";
+    stage s;
+    open_stage(&s);
+    make_bias_pass(&s);
+    cr_assert_eq(add(&s, source), CLCONV_OK, "%s", clconv_last_error());
+    cr_assert_eq(
+        clconv_launch_run(s.launch, s.host.queue, &s.call, 0, NULL, NULL),
+        CLCONV_OK, "%s", clconv_last_error());
+    host_finish(&s.host);
+    float told[3];
+    host_read(&s.host, s.dw, DW_OFFSET, sizeof told, told);
+    cr_assert_eq(told[0], SCRATCH / 4);
+    cr_assert_eq(told[1], 5 * 2, "of this call");
+    cr_assert_eq(told[2], 3);
     close_stage(&s);
 }
 

@@ -220,6 +220,29 @@ static void put2(__local uchar *tiles, uint to, ushort v)
     asm volatile("st.shared.b16 [%0], %1;" :: "r"(to), "h"(v) : "memory");
 }
 
+static uint4 get16(__local const uchar *tiles, uint from)
+{
+    uint4 v;
+    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "r"(from) : "memory");
+    return v;
+}
+
+static uint get2(__local const uchar *tiles, uint from)
+{
+    ushort v;
+    asm volatile("ld.shared.b16 %0, [%1];" : "=h"(v) : "r"(from) : "memory");
+    return v;
+}
+
+static float get_float(__local const uchar *tiles, uint from)
+{
+    float v;
+    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(from) : "memory");
+    return v;
+}
+
 static uint halves2(float x, float y)
 {
     uint halves;
@@ -274,6 +297,15 @@ static void barrier_expect(uint address, uint bytes)
 {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
                  :: "r"(address), "r"(bytes) : "memory");
+}
+
+/* Bytes that follow each other. Addresses and the number are multiples of 16. */
+static void load_bytes(__local uchar *tiles, uint to, __global const void *from,
+                       uint bytes, uint full)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global."
+                 "mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                 :: "r"(to), "l"(from), "r"(bytes), "r"(full) : "memory");
 }
 
 /* A box from channel, column, row, image on. */

@@ -118,6 +118,21 @@ static void put2(__local uchar *tiles, uint to, ushort v)
     *(__local ushort *)(tiles + to) = v;
 }
 
+static uint4 get16(__local const uchar *tiles, uint from)
+{
+    return vload4(0, (__local const uint *)(tiles + from));
+}
+
+static uint get2(__local const uchar *tiles, uint from)
+{
+    return *(__local const ushort *)(tiles + from);
+}
+
+static float get_float(__local const uchar *tiles, uint from)
+{
+    return *(__local const float *)(tiles + from);
+}
+
 static uint4 halves8(float8 v)
 {
     ushort bits[8];
@@ -147,6 +162,17 @@ typedef struct {
 static int map_int(const source_t *source, int word, int high)
 {
     return (int)(source->map.word[word] >> 32 * high);
+}
+
+static void barrier_expect(uint address, uint bytes)
+{
+}
+
+static void load_bytes(__local uchar *tiles, uint to, __global const void *from,
+                       uint bytes, uint full)
+{
+    for (uint i = 0; i < bytes / 16; ++i)
+        put16(tiles, to + 16 * i, vload4(i, (__global const uint *)from));
 }
 
 /* One line, from channel, column, row, image on; zeros for what is outside. */
@@ -472,19 +498,6 @@ static void see_dy(seen_t *seen, float before) {
 }
 
 __attribute__((always_inline))
-float8 fetch_dy(__global const float *p, long at, int channel, const sizes_t *s) {
-    if (at < 0 || channel >= s->group_k)
-        return (float8)(0);
-    float v[8];
-    __global const float *from = p + at + channel * s->dy_channel;
-    #pragma unroll
-    for (int j = 0; j < 8; ++j)
-        v[j] = from[j * s->dy_channel];
-    return
-        (float8)(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]);
-}
-
-__attribute__((always_inline))
 uint4 halves_of_dy(float8 v) {
     const float limit = as_float(0x427fe000);
     const float4 four = fmax(fabs(v.lo), fabs(v.hi));
@@ -518,6 +531,19 @@ void begin_dy(stream_t *stream, const line_t *line, int v, int item) {
 }
 
 __attribute__((always_inline))
+float8 fetch_dy(__global const float *p, long at, int channel, const sizes_t *s) {
+    if (at < 0 || channel >= s->group_k)
+        return (float8)(0);
+    float v[8];
+    __global const float *from = p + at + channel * s->dy_channel;
+    #pragma unroll
+    for (int j = 0; j < 8; ++j)
+        v[j] = from[j * s->dy_channel];
+    return
+        (float8)(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]);
+}
+
+__attribute__((always_inline))
 void read_dy(float8 raw[2], __global const float *p, stream_t *stream, int item, const line_t *line, const sizes_t *s, int group) {
     const int octet = item / 48;
     #pragma unroll
@@ -529,7 +555,7 @@ void read_dy(float8 raw[2], __global const float *p, stream_t *stream, int item,
 }
 
 __attribute__((always_inline))
-void write_dy(const float8 raw[2], __local uchar *tiles, uint at, stream_t *stream, int own, int item, int counting, __local uint *tally, __local float *sums) {
+void write_dy(const float8 raw[2], __local uchar *tiles, uint at, stream_t *stream, int own, int item, int counting, __local uint *tally, float8 *sum) {
     const int octet = item / 48;
     #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -543,13 +569,9 @@ void write_dy(const float8 raw[2], __local uchar *tiles, uint at, stream_t *stre
     }
     if (!own)
         return;
-    float8 sum = raw[0];
     #pragma unroll
-    for (int i = 1; i < 2; ++i)
-        sum += raw[i];
-    __local float4 *total = (__local float4 *)(sums + 8 * item);
-    total[0] += sum.lo;
-    total[1] += sum.hi;
+    for (int i = 0; i < 2; ++i)
+        *sum += raw[i];
     if (counting) {
         seen_t seen = { 0 };
         #pragma unroll
@@ -574,19 +596,6 @@ static void see_x(seen_t *seen, float before) {
     seen->nan += is_nan;
     seen->nonzero -= is_nan;
     seen->inf += b == 0x7f800000;
-}
-
-__attribute__((always_inline))
-float8 fetch_x(__global const float *p, long at, int channel, const sizes_t *s) {
-    if (at < 0 || channel >= s->group_c)
-        return (float8)(0);
-    float v[8];
-    __global const float *from = p + at + channel * s->x_channel;
-    #pragma unroll
-    for (int j = 0; j < 8; ++j)
-        v[j] = from[j * s->x_channel];
-    return
-        (float8)(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]);
 }
 
 __attribute__((always_inline))
@@ -620,6 +629,19 @@ void begin_x(stream_t *stream, const line_t *line, int v, int item) {
     stream->place = place_at(line, v + lane);
     stream->step = place_at(line, 48);
     stream->to = lane;
+}
+
+__attribute__((always_inline))
+float8 fetch_x(__global const float *p, long at, int channel, const sizes_t *s) {
+    if (at < 0 || channel >= s->group_c)
+        return (float8)(0);
+    float v[8];
+    __global const float *from = p + at + channel * s->x_channel;
+    #pragma unroll
+    for (int j = 0; j < 8; ++j)
+        v[j] = from[j * s->x_channel];
+    return
+        (float8)(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]);
 }
 
 __attribute__((always_inline))
@@ -673,19 +695,6 @@ static void see_w(seen_t *seen, float before) {
 }
 
 __attribute__((always_inline))
-float8 fetch_w(__global const float *p, long at, int channel, const sizes_t *s) {
-    if (at < 0 || channel >= s->group_c)
-        return (float8)(0);
-    float v[8];
-    __global const float *from = p + at + channel * s->w_channel;
-    #pragma unroll
-    for (int j = 0; j < 8; ++j)
-        v[j] = from[j * s->w_channel];
-    return
-        (float8)(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]);
-}
-
-__attribute__((always_inline))
 uint4 halves_of_w(float8 v) {
     const float limit = as_float(0x477fe000);
     const float4 four = fmax(fabs(v.lo), fabs(v.hi));
@@ -708,6 +717,19 @@ void see_octet_w(float8 raw, seen_t *seen) {
     #pragma unroll
     for (int j = 0; j < 8; ++j)
         see_w(seen, v[j]);
+}
+
+__attribute__((always_inline))
+float8 fetch_w(__global const float *p, long at, int channel, const sizes_t *s) {
+    if (at < 0 || channel >= s->group_c)
+        return (float8)(0);
+    float v[8];
+    __global const float *from = p + at + channel * s->w_channel;
+    #pragma unroll
+    for (int j = 0; j < 8; ++j)
+        v[j] = from[j * s->w_channel];
+    return
+        (float8)(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]);
 }
 
 __attribute__((always_inline))
@@ -743,6 +765,13 @@ void load_w(__local uchar *tiles, uint at, __global const float *p, int item, co
                 put2(tiles, w_place(at, s, i), (ushort)(words[j / 2] >> 16 * (j % 2)));
         }
     }
+}
+
+__attribute__((always_inline))
+void add_bias(__local float *all, int item, const float8 *sum) {
+    __local float4 *total = (__local float4 *)(all + 8 * item);
+    total[0] += sum->lo;
+    total[1] += sum->hi;
 }
 
 __attribute__((always_inline))
@@ -903,23 +932,33 @@ void bwd_fused(
     begin_dy(&dy_stream, &line, begin * 192, item);
     if (begin < end) {
         const int tile = begin;
-        #pragma unroll 1
-        for (int turn = 0; turn < 1; ++turn) {
-            float8 raw[2];
-            read_dy(raw, dy, &dy_stream, item, &line, &sizes, group);
-            write_dy(raw, tiles, base + 73728, &dy_stream, (end - tile) * 192 > 0 + turn * 96, item, dy_counts != 0, group_tally + 6, bias);
+        {
+            #pragma unroll 1
+            for (int turn = 0; turn < 1; ++turn) {
+                float8 raw[2];
+                read_dy(raw, dy, &dy_stream, item, &line, &sizes, group);
+                float8 sum = 0.0f;
+                write_dy(raw, tiles, base + 73728, &dy_stream, (end - tile) * 192 > 0 + turn * 96, item, dy_counts != 0, group_tally + 6, &sum);
+                add_bias(bias, item, &sum);
+            }
         }
-        #pragma unroll 1
-        for (int turn = 0; turn < 2; ++turn) {
-            float8 raw[2];
-            read_x(raw, x, &x_stream, item, &line, &sizes, group);
-            write_x(raw, tiles, base + 143360, &x_stream, 1, item, x_counts != 0, group_tally + 12);
+        {
+            #pragma unroll 1
+            for (int turn = 0; turn < 2; ++turn) {
+                float8 raw[2];
+                read_x(raw, x, &x_stream, item, &line, &sizes, group);
+                write_x(raw, tiles, base + 143360, &x_stream, 1, item, x_counts != 0, group_tally + 12);
+            }
         }
-        #pragma unroll 1
-        for (int turn = 0; turn < 2; ++turn) {
-            float8 raw[2];
-            read_dy(raw, dy, &dy_stream, item, &line, &sizes, group);
-            write_dy(raw, tiles, base + 73728, &dy_stream, (end - tile) * 192 > 96 + turn * 96, item, dy_counts != 0, group_tally + 6, bias);
+        {
+            #pragma unroll 1
+            for (int turn = 0; turn < 2; ++turn) {
+                float8 raw[2];
+                read_dy(raw, dy, &dy_stream, item, &line, &sizes, group);
+                float8 sum = 0.0f;
+                write_dy(raw, tiles, base + 73728, &dy_stream, (end - tile) * 192 > 96 + turn * 96, item, dy_counts != 0, group_tally + 6, &sum);
+                add_bias(bias, item, &sum);
+            }
         }
     }
     float dw[3][32];
@@ -942,17 +981,23 @@ void bwd_fused(
         multiply(tiles, base + 143360 + stage * (192 * 128), base + 73728, base, dw, sum, first, 1, warpgroup, &line, lane);
         multiply(tiles, base + 143360 + stage * (192 * 128), base + 73728, base, dw, sum, first, 2, warpgroup, &line, lane);
         if (more) {
-            #pragma unroll 1
-            for (int turn = 0; turn < 2; ++turn) {
-                float8 raw[2];
-                read_x(raw, x, &x_stream, item, &line, &sizes, group);
-                write_x(raw, tiles, base + 143360, &x_stream, 1, item, x_counts != 0, group_tally + 12);
+            {
+                #pragma unroll 1
+                for (int turn = 0; turn < 2; ++turn) {
+                    float8 raw[2];
+                    read_x(raw, x, &x_stream, item, &line, &sizes, group);
+                    write_x(raw, tiles, base + 143360, &x_stream, 1, item, x_counts != 0, group_tally + 12);
+                }
             }
-            #pragma unroll 1
-            for (int turn = 0; turn < 2; ++turn) {
-                float8 raw[2];
-                read_dy(raw, dy, &dy_stream, item, &line, &sizes, group);
-                write_dy(raw, tiles, base + 73728, &dy_stream, (end - tile) * 192 > 288 + turn * 96, item, dy_counts != 0, group_tally + 6, bias);
+            {
+                #pragma unroll 1
+                for (int turn = 0; turn < 2; ++turn) {
+                    float8 raw[2];
+                    read_dy(raw, dy, &dy_stream, item, &line, &sizes, group);
+                    float8 sum = 0.0f;
+                    write_dy(raw, tiles, base + 73728, &dy_stream, (end - tile) * 192 > 288 + turn * 96, item, dy_counts != 0, group_tally + 6, &sum);
+                    add_bias(bias, item, &sum);
+                }
             }
         }
         if (dx) {

@@ -178,6 +178,29 @@ static void put2(__local uchar *tiles, uint to, ushort v)
     asm volatile("st.shared.b16 [%0], %1;" :: "r"(to), "h"(v) : "memory");
 }
 
+static uint4 get16(__local const uchar *tiles, uint from)
+{
+    uint4 v;
+    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "r"(from) : "memory");
+    return v;
+}
+
+static uint get2(__local const uchar *tiles, uint from)
+{
+    ushort v;
+    asm volatile("ld.shared.b16 %0, [%1];" : "=h"(v) : "r"(from) : "memory");
+    return v;
+}
+
+static float get_float(__local const uchar *tiles, uint from)
+{
+    float v;
+    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(from) : "memory");
+    return v;
+}
+
 static uint halves2(float x, float y)
 {
     uint halves;
@@ -232,6 +255,15 @@ static void barrier_expect(uint address, uint bytes)
 {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
                  :: "r"(address), "r"(bytes) : "memory");
+}
+
+/* Bytes that follow each other. Addresses and the number are multiples of 16. */
+static void load_bytes(__local uchar *tiles, uint to, __global const void *from,
+                       uint bytes, uint full)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global."
+                 "mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                 :: "r"(to), "l"(from), "r"(bytes), "r"(full) : "memory");
 }
 
 /* A box from channel, column, row, image on. */
@@ -583,14 +615,6 @@ static void see_dy(seen_t *seen, float before) {
 }
 
 __attribute__((always_inline))
-float8 fetch_dy(__global const float *p, long at, int channel, const sizes_t *s) {
-    if (at < 0 || channel >= s->group_k)
-        return (float8)(0);
-    __global const float4 *from = (__global const float4 *)(p + at + channel);
-    return (float8)(from[0], from[1]);
-}
-
-__attribute__((always_inline))
 uint4 halves_of_dy(float8 v) {
     const float limit = as_float(0x427fe000);
     const float4 four = fmax(fabs(v.lo), fabs(v.hi));
@@ -624,6 +648,14 @@ void begin_dy(stream_t *stream, const line_t *line, int v, int item) {
 }
 
 __attribute__((always_inline))
+float8 fetch_dy(__global const float *p, long at, int channel, const sizes_t *s) {
+    if (at < 0 || channel >= s->group_k)
+        return (float8)(0);
+    __global const float4 *from = (__global const float4 *)(p + at + channel);
+    return (float8)(from[0], from[1]);
+}
+
+__attribute__((always_inline))
 void read_dy(float8 raw[2], __global const float *p, stream_t *stream, int item, const line_t *line, const sizes_t *s, int group) {
     const int octet = item % 8;
     #pragma unroll
@@ -635,7 +667,7 @@ void read_dy(float8 raw[2], __global const float *p, stream_t *stream, int item,
 }
 
 __attribute__((always_inline))
-void write_dy(const float8 raw[2], __local uchar *tiles, uint at, stream_t *stream, int own, int item, int counting, __local uint *tally, __local float *sums) {
+void write_dy(const float8 raw[2], __local uchar *tiles, uint at, stream_t *stream, int own, int item, int counting, __local uint *tally, float8 *sum) {
     const int octet = item % 8;
     #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -649,13 +681,9 @@ void write_dy(const float8 raw[2], __local uchar *tiles, uint at, stream_t *stre
     }
     if (!own)
         return;
-    float8 sum = raw[0];
     #pragma unroll
-    for (int i = 1; i < 2; ++i)
-        sum += raw[i];
-    __local float4 *total = (__local float4 *)(sums + 8 * item);
-    total[0] += sum.lo;
-    total[1] += sum.hi;
+    for (int i = 0; i < 2; ++i)
+        *sum += raw[i];
     if (counting) {
         seen_t seen = { 0 };
         #pragma unroll
@@ -680,14 +708,6 @@ static void see_x(seen_t *seen, float before) {
     seen->nan += is_nan;
     seen->nonzero -= is_nan;
     seen->inf += b == 0x7f800000;
-}
-
-__attribute__((always_inline))
-float8 fetch_x(__global const float *p, long at, int channel, const sizes_t *s) {
-    if (at < 0 || channel >= s->group_c)
-        return (float8)(0);
-    __global const float4 *from = (__global const float4 *)(p + at + channel);
-    return (float8)(from[0], from[1]);
 }
 
 __attribute__((always_inline))
@@ -721,6 +741,14 @@ void begin_x(stream_t *stream, const line_t *line, int v, int item) {
     stream->place = place_at(line, v + lane);
     stream->step = place_at(line, 48);
     stream->to = lane;
+}
+
+__attribute__((always_inline))
+float8 fetch_x(__global const float *p, long at, int channel, const sizes_t *s) {
+    if (at < 0 || channel >= s->group_c)
+        return (float8)(0);
+    __global const float4 *from = (__global const float4 *)(p + at + channel);
+    return (float8)(from[0], from[1]);
 }
 
 __attribute__((always_inline))
@@ -774,14 +802,6 @@ static void see_w(seen_t *seen, float before) {
 }
 
 __attribute__((always_inline))
-float8 fetch_w(__global const float *p, long at, int channel, const sizes_t *s) {
-    if (at < 0 || channel >= s->group_c)
-        return (float8)(0);
-    __global const float4 *from = (__global const float4 *)(p + at + channel);
-    return (float8)(from[0], from[1]);
-}
-
-__attribute__((always_inline))
 uint4 halves_of_w(float8 v) {
     const float limit = as_float(0x477fe000);
     const float4 four = fmax(fabs(v.lo), fabs(v.hi));
@@ -807,6 +827,14 @@ void see_octet_w(float8 raw, seen_t *seen) {
 }
 
 __attribute__((always_inline))
+float8 fetch_w(__global const float *p, long at, int channel, const sizes_t *s) {
+    if (at < 0 || channel >= s->group_c)
+        return (float8)(0);
+    __global const float4 *from = (__global const float4 *)(p + at + channel);
+    return (float8)(from[0], from[1]);
+}
+
+__attribute__((always_inline))
 void load_w(__local uchar *tiles, uint at, __global const float *p, int item, const sizes_t *s, int group, int counting, seen_t *seen) {
     const int octets = 9 * 64 * 8;
     #pragma unroll 1
@@ -829,6 +857,13 @@ void load_w(__local uchar *tiles, uint at, __global const float *p, int item, co
                 put16(tiles, swizzled(at + 16 * i, 128), halves_of_w(raw[j]));
         }
     }
+}
+
+__attribute__((always_inline))
+void add_bias(__local float *all, int item, const float8 *sum) {
+    __local float4 *total = (__local float4 *)(all + 8 * item);
+    total[0] += sum->lo;
+    total[1] += sum->hi;
 }
 
 __attribute__((always_inline))
@@ -996,23 +1031,33 @@ void bwd_fused(
     begin_dy(&dy_stream, &line, begin * 192, item);
     if (begin < end) {
         const int tile = begin;
-        #pragma unroll 1
-        for (int turn = 0; turn < 1; ++turn) {
-            float8 raw[2];
-            read_dy(raw, dy, &dy_stream, item, &line, &sizes, group);
-            write_dy(raw, tiles, base + 73728, &dy_stream, (end - tile) * 192 > 0 + turn * 96, item, dy_counts != 0, group_tally + 6, bias);
+        {
+            #pragma unroll 1
+            for (int turn = 0; turn < 1; ++turn) {
+                float8 raw[2];
+                read_dy(raw, dy, &dy_stream, item, &line, &sizes, group);
+                float8 sum = 0.0f;
+                write_dy(raw, tiles, base + 73728, &dy_stream, (end - tile) * 192 > 0 + turn * 96, item, dy_counts != 0, group_tally + 6, &sum);
+                add_bias(bias, item, &sum);
+            }
         }
-        #pragma unroll 1
-        for (int turn = 0; turn < 2; ++turn) {
-            float8 raw[2];
-            read_x(raw, x, &x_stream, item, &line, &sizes, group);
-            write_x(raw, tiles, base + 143360, &x_stream, 1, item, x_counts != 0, group_tally + 12);
+        {
+            #pragma unroll 1
+            for (int turn = 0; turn < 2; ++turn) {
+                float8 raw[2];
+                read_x(raw, x, &x_stream, item, &line, &sizes, group);
+                write_x(raw, tiles, base + 143360, &x_stream, 1, item, x_counts != 0, group_tally + 12);
+            }
         }
-        #pragma unroll 1
-        for (int turn = 0; turn < 2; ++turn) {
-            float8 raw[2];
-            read_dy(raw, dy, &dy_stream, item, &line, &sizes, group);
-            write_dy(raw, tiles, base + 73728, &dy_stream, (end - tile) * 192 > 96 + turn * 96, item, dy_counts != 0, group_tally + 6, bias);
+        {
+            #pragma unroll 1
+            for (int turn = 0; turn < 2; ++turn) {
+                float8 raw[2];
+                read_dy(raw, dy, &dy_stream, item, &line, &sizes, group);
+                float8 sum = 0.0f;
+                write_dy(raw, tiles, base + 73728, &dy_stream, (end - tile) * 192 > 96 + turn * 96, item, dy_counts != 0, group_tally + 6, &sum);
+                add_bias(bias, item, &sum);
+            }
         }
     }
     float dw[3][32];
@@ -1048,17 +1093,23 @@ void bwd_fused(
         multiply(tiles, base + 143360 + stage * (192 * 128), base + 73728, base, dw, sum, first, 2, warpgroup, &line, lane);
         products_commit();
         if (more) {
-            #pragma unroll 1
-            for (int turn = 0; turn < 2; ++turn) {
-                float8 raw[2];
-                read_x(raw, x, &x_stream, item, &line, &sizes, group);
-                write_x(raw, tiles, base + 143360, &x_stream, 1, item, x_counts != 0, group_tally + 12);
+            {
+                #pragma unroll 1
+                for (int turn = 0; turn < 2; ++turn) {
+                    float8 raw[2];
+                    read_x(raw, x, &x_stream, item, &line, &sizes, group);
+                    write_x(raw, tiles, base + 143360, &x_stream, 1, item, x_counts != 0, group_tally + 12);
+                }
             }
-            #pragma unroll 1
-            for (int turn = 0; turn < 2; ++turn) {
-                float8 raw[2];
-                read_dy(raw, dy, &dy_stream, item, &line, &sizes, group);
-                write_dy(raw, tiles, base + 73728, &dy_stream, (end - tile) * 192 > 288 + turn * 96, item, dy_counts != 0, group_tally + 6, bias);
+            {
+                #pragma unroll 1
+                for (int turn = 0; turn < 2; ++turn) {
+                    float8 raw[2];
+                    read_dy(raw, dy, &dy_stream, item, &line, &sizes, group);
+                    float8 sum = 0.0f;
+                    write_dy(raw, tiles, base + 73728, &dy_stream, (end - tile) * 192 > 288 + turn * 96, item, dy_counts != 0, group_tally + 6, &sum);
+                    add_bias(bias, item, &sum);
+                }
             }
         }
         products_wait();

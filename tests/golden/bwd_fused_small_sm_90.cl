@@ -178,6 +178,29 @@ static void put2(__local uchar *tiles, uint to, ushort v)
     asm volatile("st.shared.b16 [%0], %1;" :: "r"(to), "h"(v) : "memory");
 }
 
+static uint4 get16(__local const uchar *tiles, uint from)
+{
+    uint4 v;
+    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "r"(from) : "memory");
+    return v;
+}
+
+static uint get2(__local const uchar *tiles, uint from)
+{
+    ushort v;
+    asm volatile("ld.shared.b16 %0, [%1];" : "=h"(v) : "r"(from) : "memory");
+    return v;
+}
+
+static float get_float(__local const uchar *tiles, uint from)
+{
+    float v;
+    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(from) : "memory");
+    return v;
+}
+
 static uint halves2(float x, float y)
 {
     uint halves;
@@ -232,6 +255,15 @@ static void barrier_expect(uint address, uint bytes)
 {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
                  :: "r"(address), "r"(bytes) : "memory");
+}
+
+/* Bytes that follow each other. Addresses and the number are multiples of 16. */
+static void load_bytes(__local uchar *tiles, uint to, __global const void *from,
+                       uint bytes, uint full)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global."
+                 "mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                 :: "r"(to), "l"(from), "r"(bytes), "r"(full) : "memory");
 }
 
 /* A box from channel, column, row, image on. */
@@ -553,19 +585,6 @@ static void see_dy(seen_t *seen, float before) {
 }
 
 __attribute__((always_inline))
-uint4 fetch_dy(__global const half *p, long at, int channel, const sizes_t *s) {
-    if (at < 0 || channel >= s->group_k)
-        return (uint4)(0);
-    uint v[8];
-    __global const ushort *from = (__global const ushort *)p + at + channel * s->dy_channel;
-    #pragma unroll
-    for (int j = 0; j < 8; ++j)
-        v[j] = from[j * s->dy_channel];
-    return
-        (uint4)(v[0] | v[1] << 16, v[2] | v[3] << 16, v[4] | v[5] << 16, v[6] | v[7] << 16);
-}
-
-__attribute__((always_inline))
 uint4 halves_of_dy(uint4 v) {
     return v;
 }
@@ -588,6 +607,19 @@ void begin_dy(stream_t *stream, const line_t *line, int v, int item) {
 }
 
 __attribute__((always_inline))
+uint4 fetch_dy(__global const half *p, long at, int channel, const sizes_t *s) {
+    if (at < 0 || channel >= s->group_k)
+        return (uint4)(0);
+    uint v[8];
+    __global const ushort *from = (__global const ushort *)p + at + channel * s->dy_channel;
+    #pragma unroll
+    for (int j = 0; j < 8; ++j)
+        v[j] = from[j * s->dy_channel];
+    return
+        (uint4)(v[0] | v[1] << 16, v[2] | v[3] << 16, v[4] | v[5] << 16, v[6] | v[7] << 16);
+}
+
+__attribute__((always_inline))
 void read_dy(uint4 raw[2], __global const half *p, stream_t *stream, int item, const line_t *line, const sizes_t *s, int group) {
     const int octet = item / 96;
     #pragma unroll
@@ -599,7 +631,7 @@ void read_dy(uint4 raw[2], __global const half *p, stream_t *stream, int item, c
 }
 
 __attribute__((always_inline))
-void write_dy(const uint4 raw[2], __local uchar *tiles, uint at, stream_t *stream, int own, int item, int counting, __local uint *tally, __local float *sums) {
+void write_dy(const uint4 raw[2], __local uchar *tiles, uint at, stream_t *stream, int own, int item, int counting, __local uint *tally, float8 *sum) {
     const int octet = item / 96;
     #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -613,13 +645,9 @@ void write_dy(const uint4 raw[2], __local uchar *tiles, uint at, stream_t *strea
     }
     if (!own)
         return;
-    float8 sum = floats8(raw[0]);
     #pragma unroll
-    for (int i = 1; i < 2; ++i)
-        sum += floats8(raw[i]);
-    __local float4 *total = (__local float4 *)(sums + 8 * item);
-    total[0] += sum.lo;
-    total[1] += sum.hi;
+    for (int i = 0; i < 2; ++i)
+        *sum += floats8(raw[i]);
     if (counting) {
         seen_t seen = { 0 };
         #pragma unroll
@@ -647,19 +675,6 @@ static void see_x(seen_t *seen, float before) {
 }
 
 __attribute__((always_inline))
-uint4 fetch_x(__global const half *p, long at, int channel, const sizes_t *s) {
-    if (at < 0 || channel >= s->group_c)
-        return (uint4)(0);
-    uint v[8];
-    __global const ushort *from = (__global const ushort *)p + at + channel * s->x_channel;
-    #pragma unroll
-    for (int j = 0; j < 8; ++j)
-        v[j] = channel + j < s->group_c ? from[j * s->x_channel] : 0;
-    return
-        (uint4)(v[0] | v[1] << 16, v[2] | v[3] << 16, v[4] | v[5] << 16, v[6] | v[7] << 16);
-}
-
-__attribute__((always_inline))
 uint4 halves_of_x(uint4 v) {
     return v;
 }
@@ -679,6 +694,19 @@ void begin_x(stream_t *stream, const line_t *line, int v, int item) {
     stream->place = place_at(line, v + lane);
     stream->step = place_at(line, 192);
     stream->to = lane;
+}
+
+__attribute__((always_inline))
+uint4 fetch_x(__global const half *p, long at, int channel, const sizes_t *s) {
+    if (at < 0 || channel >= s->group_c)
+        return (uint4)(0);
+    uint v[8];
+    __global const ushort *from = (__global const ushort *)p + at + channel * s->x_channel;
+    #pragma unroll
+    for (int j = 0; j < 8; ++j)
+        v[j] = channel + j < s->group_c ? from[j * s->x_channel] : 0;
+    return
+        (uint4)(v[0] | v[1] << 16, v[2] | v[3] << 16, v[4] | v[5] << 16, v[6] | v[7] << 16);
 }
 
 __attribute__((always_inline))
@@ -732,19 +760,6 @@ static void see_w(seen_t *seen, float before) {
 }
 
 __attribute__((always_inline))
-uint4 fetch_w(__global const half *p, long at, int channel, const sizes_t *s) {
-    if (at < 0 || channel >= s->group_c)
-        return (uint4)(0);
-    uint v[8];
-    __global const ushort *from = (__global const ushort *)p + at + channel * s->w_channel;
-    #pragma unroll
-    for (int j = 0; j < 8; ++j)
-        v[j] = channel + j < s->group_c ? from[j * s->w_channel] : 0;
-    return
-        (uint4)(v[0] | v[1] << 16, v[2] | v[3] << 16, v[4] | v[5] << 16, v[6] | v[7] << 16);
-}
-
-__attribute__((always_inline))
 uint4 halves_of_w(uint4 v) {
     return v;
 }
@@ -756,6 +771,19 @@ void see_octet_w(uint4 raw, seen_t *seen) {
     #pragma unroll
     for (int j = 0; j < 8; ++j)
         see_w(seen, v[j]);
+}
+
+__attribute__((always_inline))
+uint4 fetch_w(__global const half *p, long at, int channel, const sizes_t *s) {
+    if (at < 0 || channel >= s->group_c)
+        return (uint4)(0);
+    uint v[8];
+    __global const ushort *from = (__global const ushort *)p + at + channel * s->w_channel;
+    #pragma unroll
+    for (int j = 0; j < 8; ++j)
+        v[j] = channel + j < s->group_c ? from[j * s->w_channel] : 0;
+    return
+        (uint4)(v[0] | v[1] << 16, v[2] | v[3] << 16, v[4] | v[5] << 16, v[6] | v[7] << 16);
 }
 
 __attribute__((always_inline))
@@ -791,6 +819,13 @@ void load_w(__local uchar *tiles, uint at, __global const half *p, int item, con
                 put2(tiles, w_place(at, s, i), (ushort)(words[j / 2] >> 16 * (j % 2)));
         }
     }
+}
+
+__attribute__((always_inline))
+void add_bias(__local float *all, int item, const float8 *sum) {
+    __local float4 *total = (__local float4 *)(all + 8 * item);
+    total[0] += sum->lo;
+    total[1] += sum->hi;
 }
 
 __attribute__((always_inline))
@@ -966,23 +1001,33 @@ void bwd_fused(
     begin_dy(&dy_stream, &line, begin * 192, item);
     if (begin < end) {
         const int tile = begin;
-        #pragma unroll 1
-        for (int turn = 0; turn < 1; ++turn) {
-            uint4 raw[2];
-            read_dy(raw, dy, &dy_stream, item, &line, &sizes, group);
-            write_dy(raw, tiles, base + 9216, &dy_stream, (end - tile) * 192 > 0 + turn * 192, item, dy_counts != 0, group_tally + 6, bias);
+        {
+            #pragma unroll 1
+            for (int turn = 0; turn < 1; ++turn) {
+                uint4 raw[2];
+                read_dy(raw, dy, &dy_stream, item, &line, &sizes, group);
+                float8 sum = 0.0f;
+                write_dy(raw, tiles, base + 9216, &dy_stream, (end - tile) * 192 > 0 + turn * 192, item, dy_counts != 0, group_tally + 6, &sum);
+                add_bias(bias, item, &sum);
+            }
         }
-        #pragma unroll 1
-        for (int turn = 0; turn < 1; ++turn) {
-            uint4 raw[1];
-            read_x(raw, x, &x_stream, item, &line, &sizes, group);
-            write_x(raw, tiles, base + 50176, &x_stream, 1, item, x_counts != 0, group_tally + 12);
+        {
+            #pragma unroll 1
+            for (int turn = 0; turn < 1; ++turn) {
+                uint4 raw[1];
+                read_x(raw, x, &x_stream, item, &line, &sizes, group);
+                write_x(raw, tiles, base + 50176, &x_stream, 1, item, x_counts != 0, group_tally + 12);
+            }
         }
-        #pragma unroll 1
-        for (int turn = 0; turn < 1; ++turn) {
-            uint4 raw[2];
-            read_dy(raw, dy, &dy_stream, item, &line, &sizes, group);
-            write_dy(raw, tiles, base + 9216, &dy_stream, (end - tile) * 192 > 192 + turn * 192, item, dy_counts != 0, group_tally + 6, bias);
+        {
+            #pragma unroll 1
+            for (int turn = 0; turn < 1; ++turn) {
+                uint4 raw[2];
+                read_dy(raw, dy, &dy_stream, item, &line, &sizes, group);
+                float8 sum = 0.0f;
+                write_dy(raw, tiles, base + 9216, &dy_stream, (end - tile) * 192 > 192 + turn * 192, item, dy_counts != 0, group_tally + 6, &sum);
+                add_bias(bias, item, &sum);
+            }
         }
     }
     float dw[3][16];
@@ -1011,31 +1056,29 @@ void bwd_fused(
         {
             const int turn = 0;
             uint4 raw[1];
-            if (more)
-            {
+            if (more) {
                 read_x(raw, x, &x_stream, item, &line, &sizes, group);
             }
             products_begin();
             multiply(tiles, base + 50176 + stage * (192 * 32), base + 9216, base, dw, sum, first, 0, warpgroup, &line, lane);
             products_commit();
-            if (more)
-            {
+            if (more) {
                 write_x(raw, tiles, base + 50176, &x_stream, 1, item, x_counts != 0, group_tally + 12);
             }
         }
         {
             const int turn = 0;
             uint4 raw[2];
-            if (more)
-            {
+            if (more) {
                 read_dy(raw, dy, &dy_stream, item, &line, &sizes, group);
             }
             products_begin();
             multiply(tiles, base + 50176 + stage * (192 * 32), base + 9216, base, dw, sum, first, 1, warpgroup, &line, lane);
             products_commit();
-            if (more)
-            {
-                write_dy(raw, tiles, base + 9216, &dy_stream, (end - tile) * 192 > 384 + turn * 192, item, dy_counts != 0, group_tally + 6, bias);
+            if (more) {
+                float8 sum = 0.0f;
+                write_dy(raw, tiles, base + 9216, &dy_stream, (end - tile) * 192 > 384 + turn * 192, item, dy_counts != 0, group_tally + 6, &sum);
+                add_bias(bias, item, &sum);
             }
         }
         {

@@ -377,23 +377,64 @@ void bwd_weight_mma(
     }
 }
 
+static float bias_share(__global const float *sums, int count, int run,
+    int channels, int k) {
+    float total = 0.0f;
+    for (int i = (int)get_local_id(0); i < count;) {
+        float sum = 0.0f;
+        const int end = min(count, i + 8192);
+        for (; i < end; i += 128)
+            sum += sums[((long)(i / run) * channels + k) * run + i % run];
+        total += sum;
+    }
+    return total;
+}
+
+static float bias_total(__local const float4 *shares) {
+    float4 sum = 0.0f;
+    for (int i = 0; i < 128 / 4; ++i)
+        sum += shares[i];
+    return (sum.x + sum.y) + (sum.z + sum.w);
+}
+
+static void store_db(__global float *p, long i,
+    float value, float beta) {
+    if (beta != 0.0f) {
+        value += beta * p[i];
+    }
+    p[i] = value;
+}
+
 __kernel
 __attribute__((reqd_work_group_size(128, 1, 1)))
 void bwd_weight_mma_sum(
     __global float *scratch, long scratch_offset,
     __global float *dw, long dw_offset,
-    float beta,
-    sizes_t sizes) {
+    float beta_dw,
+    sizes_t sizes,
+    __global const float *bias_sums, long bias_sums_offset, int bias_count, int bias_run,
+    __global float *db, long db_offset,
+    float beta_db) {
     scratch += scratch_offset;
     dw += dw_offset;
+    bias_sums += bias_sums_offset;
+    db += db_offset;
+    __local float4 bias_shares[128 / 4];
+    const int k = (int)get_group_id(0);
+    const int bias_wanted = db && k < sizes.k;
+    ((__local float *)bias_shares)[get_local_id(0)] = bias_share(bias_sums, bias_wanted ? bias_count : 0, bias_run, sizes.k, k);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (bias_wanted && get_local_id(0) == 0) {
+        store_db(db, k, bias_total(bias_shares), beta_db);
+    }
     long count = sizes.k * sizes.w_image;
-    long i = get_group_id(0) * 128 + get_local_id(0);
-    if (i < count) {
+    long i = ((long)k - sizes.k) * 128 + get_local_id(0);
+    if (dw && k >= sizes.k && i < count) {
         long place = i;
         float value = 0.0f;
         #pragma unroll 8
         for (int part = 0; part < 4; ++part)
             value += scratch[part * count + place];
-        store_dw(dw, i, value, beta);
+        store_dw(dw, i, value, beta_dw);
     }
 }

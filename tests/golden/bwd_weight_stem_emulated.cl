@@ -126,6 +126,21 @@ static void put2(__local uchar *tiles, uint to, ushort v)
     *(__local ushort *)(tiles + to) = v;
 }
 
+static uint4 get16(__local const uchar *tiles, uint from)
+{
+    return vload4(0, (__local const uint *)(tiles + from));
+}
+
+static uint get2(__local const uchar *tiles, uint from)
+{
+    return *(__local const ushort *)(tiles + from);
+}
+
+static float get_float(__local const uchar *tiles, uint from)
+{
+    return *(__local const float *)(tiles + from);
+}
+
 static uint4 halves8(float8 v)
 {
     ushort bits[8];
@@ -155,6 +170,17 @@ typedef struct {
 static int map_int(const source_t *source, int word, int high)
 {
     return (int)(source->map.word[word] >> 32 * high);
+}
+
+static void barrier_expect(uint address, uint bytes)
+{
+}
+
+static void load_bytes(__local uchar *tiles, uint to, __global const void *from,
+                       uint bytes, uint full)
+{
+    for (uint i = 0; i < bytes / 16; ++i)
+        put16(tiles, to + 16 * i, vload4(i, (__global const uint *)from));
 }
 
 /* One line, from channel, column, row, image on; zeros for what is outside. */
@@ -479,15 +505,48 @@ static void store_dw(__global float *p, long i,
     p[i] = value;
 }
 
+static float bias_share(__global const float *sums, int count, int run,
+    int channels, int k) {
+    float total = 0.0f;
+    for (int i = (int)get_local_id(0); i < count;) {
+        float sum = 0.0f;
+        const int end = min(count, i + 16384);
+        for (; i < end; i += 256)
+            sum += sums[((long)(i / run) * channels + k) * run + i % run];
+        total += sum;
+    }
+    return total;
+}
+
+static float bias_total(__local const float4 *shares) {
+    float4 sum = 0.0f;
+    for (int i = 0; i < 256 / 4; ++i)
+        sum += shares[i];
+    return (sum.x + sum.y) + (sum.z + sum.w);
+}
+
+static void store_db(__global float *p, long i,
+    float value, float beta) {
+    if (beta != 0.0f) {
+        value += beta * p[i];
+    }
+    p[i] = value;
+}
+
 __kernel
 __attribute__((reqd_work_group_size(256, 1, 1)))
 void bwd_weight_stem_sum(
     __global float *scratch, long scratch_offset,
     __global float *dw, long dw_offset,
-    float beta,
-    int batch) {
+    float beta_dw,
+    int batch,
+    __global const float *bias_sums, long bias_sums_offset, int bias_count, int bias_run,
+    __global float *db, long db_offset,
+    float beta_db) {
     scratch += scratch_offset;
     dw += dw_offset;
+    bias_sums += bias_sums_offset;
+    db += db_offset;
     const sizes_t sizes = {
         .dy_image = 13300,
         .dy_channel = 665,
@@ -520,20 +579,28 @@ void bwd_weight_stem_sum(
         .group_c = 3,
         .group_k = 20,
     };
+    __local float4 bias_shares[256 / 4];
+    const int k = (int)get_group_id(0);
+    const int bias_wanted = db && k < sizes.k;
+    ((__local float *)bias_shares)[get_local_id(0)] = bias_share(bias_sums, bias_wanted ? bias_count : 0, bias_run, sizes.k, k);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (bias_wanted && get_local_id(0) == 0) {
+        store_db(db, k, bias_total(bias_shares), beta_db);
+    }
     __local float sums[8][32];
     const int item = (int)get_local_id(0);
     const int slice = item / 32;
-    const int i = (int)get_group_id(0) * 32 + item % 32;
+    const int i = (int)((long)k - sizes.k) * 32 + item % 32;
     const int count = sizes.k * 3 * 3 * 3;
-    __global const float *part = scratch + 128 + part_index(min(i, count - 1));
+    __global const float *part = scratch + 128 + part_index(clamp(i, 0, count - 1));
     float sum = 0.0f;
-    for (int j = slice; j < 2; j += 8)
+    for (int j = dw && k >= sizes.k && i < count ? slice : 2; j < 2; j += 8)
         sum += part[j * 3072];
     sums[slice][item % 32] = sum;
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (slice == 0 && i < count) {
+    if (slice == 0 && dw && k >= sizes.k && i < count) {
         for (int j = 1; j < 8; ++j)
             sum += sums[j][item];
-        store_dw(dw, i, sum, beta);
+        store_dw(dw, i, sum, beta_dw);
     }
 }

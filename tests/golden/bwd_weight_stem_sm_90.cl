@@ -186,6 +186,29 @@ static void put2(__local uchar *tiles, uint to, ushort v)
     asm volatile("st.shared.b16 [%0], %1;" :: "r"(to), "h"(v) : "memory");
 }
 
+static uint4 get16(__local const uchar *tiles, uint from)
+{
+    uint4 v;
+    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "r"(from) : "memory");
+    return v;
+}
+
+static uint get2(__local const uchar *tiles, uint from)
+{
+    ushort v;
+    asm volatile("ld.shared.b16 %0, [%1];" : "=h"(v) : "r"(from) : "memory");
+    return v;
+}
+
+static float get_float(__local const uchar *tiles, uint from)
+{
+    float v;
+    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(from) : "memory");
+    return v;
+}
+
 static uint halves2(float x, float y)
 {
     uint halves;
@@ -240,6 +263,15 @@ static void barrier_expect(uint address, uint bytes)
 {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
                  :: "r"(address), "r"(bytes) : "memory");
+}
+
+/* Bytes that follow each other. Addresses and the number are multiples of 16. */
+static void load_bytes(__local uchar *tiles, uint to, __global const void *from,
+                       uint bytes, uint full)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global."
+                 "mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                 :: "r"(to), "l"(from), "r"(bytes), "r"(full) : "memory");
 }
 
 /* A box from channel, column, row, image on. */
@@ -528,30 +560,71 @@ static void store_dw(__global float *p, long i,
     p[i] = value;
 }
 
+static float bias_share(__global const float *sums, int count, int run,
+    int channels, int k) {
+    float total = 0.0f;
+    for (int i = (int)get_local_id(0); i < count;) {
+        float sum = 0.0f;
+        const int end = min(count, i + 16384);
+        for (; i < end; i += 256)
+            sum += sums[((long)(i / run) * channels + k) * run + i % run];
+        total += sum;
+    }
+    return total;
+}
+
+static float bias_total(__local const float4 *shares) {
+    float4 sum = 0.0f;
+    for (int i = 0; i < 256 / 4; ++i)
+        sum += shares[i];
+    return (sum.x + sum.y) + (sum.z + sum.w);
+}
+
+static void store_db(__global float *p, long i,
+    float value, float beta) {
+    if (beta != 0.0f) {
+        value += beta * p[i];
+    }
+    p[i] = value;
+}
+
 __kernel
 __attribute__((reqd_work_group_size(256, 1, 1)))
 void bwd_weight_stem_sum(
     __global float *scratch, long scratch_offset,
     __global float *dw, long dw_offset,
-    float beta,
-    sizes_t sizes) {
+    float beta_dw,
+    sizes_t sizes,
+    __global const float *bias_sums, long bias_sums_offset, int bias_count, int bias_run,
+    __global float *db, long db_offset,
+    float beta_db) {
     scratch += scratch_offset;
     dw += dw_offset;
+    bias_sums += bias_sums_offset;
+    db += db_offset;
+    __local float4 bias_shares[256 / 4];
+    const int k = (int)get_group_id(0);
+    const int bias_wanted = db && k < sizes.k;
+    ((__local float *)bias_shares)[get_local_id(0)] = bias_share(bias_sums, bias_wanted ? bias_count : 0, bias_run, sizes.k, k);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (bias_wanted && get_local_id(0) == 0) {
+        store_db(db, k, bias_total(bias_shares), beta_db);
+    }
     __local float sums[8][32];
     const int item = (int)get_local_id(0);
     const int slice = item / 32;
-    const int i = (int)get_group_id(0) * 32 + item % 32;
+    const int i = (int)((long)k - sizes.k) * 32 + item % 32;
     const int count = sizes.k * 3 * 7 * 7;
-    __global const float *part = scratch + 8448 + part_index(min(i, count - 1));
+    __global const float *part = scratch + 8448 + part_index(clamp(i, 0, count - 1));
     float sum = 0.0f;
     #pragma unroll 8
-    for (int j = slice; j < 132; j += 8)
+    for (int j = dw && k >= sizes.k && i < count ? slice : 132; j < 132; j += 8)
         sum += part[j * 16384];
     sums[slice][item % 32] = sum;
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (slice == 0 && i < count) {
+    if (slice == 0 && dw && k >= sizes.k && i < count) {
         for (int j = 1; j < 8; ++j)
             sum += sums[j][item];
-        store_dw(dw, i, sum, beta);
+        store_dw(dw, i, sum, beta_dw);
     }
 }

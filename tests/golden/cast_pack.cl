@@ -621,32 +621,3 @@ void cast_pack(
     counts_flush(counts, &tally);
 }
 
-static void store_db(__global float *p, long i,
-    float value, float beta) {
-    if (beta != 0.0f) {
-        value += beta * p[i];
-    }
-    p[i] = value;
-}
-
-__kernel
-void cast_pack_bias(
-    __global float *scratch, long scratch_offset,
-    __global float *db, long db_offset,
-    float beta,
-    shape_t shape) {
-    scratch += scratch_offset;
-    db += db_offset;
-    const long k = get_group_id(0);
-    const long count = shape.dy_images * shape.dy_pixel_parts;
-    float total = 0.0f;
-    for (long i = get_local_id(0); i < count;) {
-        float sum = 0.0f;
-        const long end = min(count, i + 64 * 1);
-        for (; i < end; i += 1)
-            sum += scratch[k * count + i];
-        total += sum;
-    }
-    store_db(db, k, total, beta);
-}
-

@@ -486,25 +486,24 @@ void cast_pack(
     counts_flush_group(counts, &tally, group_tally);
 }
 
-/*
- * The sum of one value of each work-item of a group, in a fixed order; the
- * result is work-item 0's. The group has a power of two of work-items, all of
- * which must call; sums holds one float for each.
- *
- * SPDX-License-Identifier: Apache-2.0
- */
-static float reduce_sum(__local float *sums, float value)
-{
-    uint id = get_local_id(0);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    sums[id] = value;
-    for (uint half_size = get_local_size(0) / 2; half_size > 0;
-         half_size /= 2) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (id < half_size)
-            sums[id] += sums[id + half_size];
+static float bias_share(__global const float *sums, int count, int run,
+    int channels, int k) {
+    float total = 0.0f;
+    for (int i = (int)get_local_id(0); i < count;) {
+        float sum = 0.0f;
+        const int end = min(count, i + 16384);
+        for (; i < end; i += 256)
+            sum += sums[((long)(i / run) * channels + k) * run + i % run];
+        total += sum;
     }
-    return sums[id];
+    return total;
+}
+
+static float bias_total(__local const float4 *shares) {
+    float4 sum = 0.0f;
+    for (int i = 0; i < 256 / 4; ++i)
+        sum += shares[i];
+    return (sum.x + sum.y) + (sum.z + sum.w);
 }
 
 static void store_db(__global float *p, long i,
@@ -523,20 +522,16 @@ void cast_pack_bias(
     shape_t shape) {
     scratch += scratch_offset;
     db += db_offset;
-    __local float sums[256];
-    const long k = get_group_id(0);
-    const long count = shape.dy_images * shape.dy_pixel_parts;
-    float total = 0.0f;
-    for (long i = get_local_id(0); i < count;) {
-        float sum = 0.0f;
-        const long end = min(count, i + 64 * 256);
-        for (; i < end; i += 256)
-            sum += scratch[k * count + i];
-        total += sum;
-    }
-    total = reduce_sum(sums, total);
+    const int k = (int)get_group_id(0);
+    const int count = (int)(shape.dy_images * shape.dy_pixel_parts);
+    const int channels = (int)get_num_groups(0);
+    float total = bias_share(scratch, count, count, channels, k);
+    __local float4 shares[256 / 4];
+    ((__local float *)shares)[get_local_id(0)] = total;
+    barrier(CLK_LOCAL_MEM_FENCE);
     if (get_local_id(0) != 0)
         return;
+    total = bias_total(shares);
     store_db(db, k, total, beta);
 }
 

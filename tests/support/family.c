@@ -59,6 +59,14 @@ static bool same(float got, float want)
     return got == want || (isnan(got) && isnan(want));
 }
 
+static void expect_unwritten(const trial *t, int tensor)
+{
+    for (int64_t i = 0; i < t->data.elements[tensor]; ++i)
+        cr_assert(isnan(t->run.got[tensor][i]),
+                  "%s: %s[%lld] was not wanted, but written",
+                  family_run_name(&t->run), family_names[tensor], (long long)i);
+}
+
 /* allowed, if there is one, says where NaN is right besides. */
 static void expect_output(const trial *t, const char *what, int tensor,
                           int64_t batch, float beta, const uint8_t *allowed)
@@ -158,6 +166,24 @@ void family_batches(const family *f, const char *problem)
     for (int64_t batch = 1; batch <= t.data.desc.n; ++batch) {
         call_and_expect(&t, "batches", batch, no_beta);
         expect_report(&t, batch);
+    }
+    close_trial(&t);
+}
+
+void family_outputs(const family *f, const char *problem)
+{
+    trial t;
+    open_problem(f, problem, &t);
+    for (unsigned wanted = 1; wanted <= t.run.ops; ++wanted) {
+        if (wanted & ~t.run.ops)
+            continue;
+        t.run.wanted = wanted;
+        call(&t, t.data.desc.n, no_beta);
+        for (int i = FAMILY_DW; i < FAMILY_TENSORS; ++i)
+            if (wanted & family_ops[i])
+                expect_output(&t, "outputs", i, t.data.desc.n, 0, NULL);
+            else if (t.run.got[i])
+                expect_unwritten(&t, i);
     }
     close_trial(&t);
 }

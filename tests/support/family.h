@@ -32,6 +32,10 @@ void family_exact(const family *f, const char *problem);
 /* 1 to n images: exact, and the rest of dX untouched. */
 void family_batches(const family *f, const char *problem);
 
+/* Each set of the outputs in a call of its own: exact, and the others are not
+ * touched. */
+void family_outputs(const family *f, const char *problem);
+
 /* out = beta * old + gradient; with batch 0, beta * old. */
 void family_beta(const family *f, const char *problem);
 

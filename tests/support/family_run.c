@@ -114,6 +114,7 @@ static void make_buffers(family_run *run, const clconv_desc *desc)
 void family_run_open(const family *f, const clconv_desc *desc, family_run *out)
 {
     *out = (family_run){.f = f, .ops = f->ops ? f->ops : CLCONV_OP_BACKWARD};
+    out->wanted = out->ops;
     clconv_desc_format(desc, out->problem, sizeof out->problem);
     make_plan(out, desc);
     make_buffers(out, desc);
@@ -182,7 +183,7 @@ static void enqueue(const family_run *run, int64_t batch,
     clconv_buffer *const buffers[FAMILY_TENSORS] = {
         &args.dy, &args.x, &args.w, &args.dw, &args.db, &args.dx};
     for (int t = 0; t < FAMILY_TENSORS; ++t)
-        if (run->mem[t])
+        if (run->mem[t] && (t < FAMILY_DW || (run->wanted & family_ops[t])))
             *buffers[t] = (clconv_buffer){run->mem[t], run->offset};
     args.beta_w = beta[FAMILY_DW];
     args.beta_b = beta[FAMILY_DB];

@@ -18,6 +18,7 @@
 typedef struct family_run {
     const family *f;
     unsigned ops;
+    unsigned wanted; /* of ops, by the next call; at first all */
     char problem[192];
     host host; /* shared with other runs */
     clconv_plan *plan;
@@ -34,7 +35,7 @@ typedef struct family_run {
 void family_run_open(const family *f, const clconv_desc *desc, family_run *out);
 void family_run_close(family_run *run);
 
-/* An output in ops begins as NaN if its beta is 0, else as data->value.
+/* An output in ops, wanted or not, begins as NaN if its beta is 0, else as data->value.
  * beta[] is indexed like the tensors. */
 void family_run_call(family_run *run, const family_data *data, int64_t batch,
                      const float beta[FAMILY_TENSORS]);

@@ -84,6 +84,9 @@ static void each_form(use *u, unsigned reads, unsigned copies,
         check(u);
         t->bias = true;
         check(u);
+        t->finishes_bias = true;
+        check(u);
+        t->finishes_bias = false;
     }
 }
 
@@ -95,6 +98,11 @@ static void each_task(use *u, void (*check)(use *u))
     if (u->kernel->role != CLCONV_ROLE_CAST) {
         t->copies = granted(t, u->kernel->wants_copies(t));
         check(u);
+        t->finishes_bias =
+            u->kernel->finishes_bias && u->kernel->finishes_bias(t);
+        if (t->finishes_bias)
+            check(u);
+        t->finishes_bias = false;
         return;
     }
     for (unsigned reads = 1; reads < 8; reads += 2)

@@ -241,6 +241,87 @@ Test(planner, counts_an_operand_in_one_place)
     cr_assert_not(cast->counts & CLCONV_BIT(CLCONV_X));
 }
 
+/* ---- dbias --------------------------------------------------------------- */
+
+static int launches_for(const clconv_steps *steps, const char *preset,
+                        unsigned op)
+{
+    int launches = 0;
+    clconv_device d = device(preset);
+    for (int i = 0; i < steps->count; ++i) {
+        clconv_task task = clconv_step_task(steps, i, &d);
+        clconv_pass pass[CLCONV_MAX_PASSES];
+        int count = steps->step[i].kernel->passes(&task, steps->problem.n, pass);
+        for (int j = 0; j < count; ++j)
+            launches += (pass[j].serves & op) != 0;
+    }
+    return launches;
+}
+
+/* dY's pass of the cast, and a last sum: of bwd_weight if it has one. */
+static void expect_last_sum(const char *problem, const char *preset,
+                            const char *plan, bool by_weight)
+{
+    clconv_steps steps = chosen(problem, preset, plan);
+    const clconv_step *cast = step_of(&steps, CLCONV_ROLE_CAST);
+    const clconv_step *weight = step_of(&steps, CLCONV_ROLE_BWD_WEIGHT);
+    clconv_device d = device(preset);
+    clconv_task task = clconv_step_task(&steps, 0, &d);
+    clconv_pass pass[CLCONV_MAX_PASSES];
+    int count = cast->kernel->passes(&task, steps.problem.n, pass);
+    cr_assert_eq(weight->finishes_bias, by_weight, "%s", plan);
+    cr_assert_eq(cast->finishes_bias, by_weight, "%s", plan);
+    cr_assert_eq(launches_for(&steps, preset, CLCONV_OP_DB), 2, "%s", plan);
+    cr_assert_eq(pass[count - 1].serves == CLCONV_OP_DB &&
+                     strstr(pass[count - 1].entry, "_bias") != NULL,
+                 !by_weight, "%s", plan);
+}
+
+Test(planner, the_sum_of_dw_takes_that_of_dbias_along)
+{
+    expect_last_sum(WIDE, "sm_90", "bwd_weight_wgmma:split=fill", true);
+    expect_last_sum(WIDE "_nhwc", "sm_90", "bwd_weight_wgmma:split=fill", true);
+    expect_last_sum("n64c3h224w224k64r7s7u2p3", "sm_90", "bwd_weight_stem",
+                    true);
+    expect_last_sum(WIDE "_fp32", "gpu", "bwd_weight_local:fill=12", true);
+    expect_last_sum(WIDE, "sm_80", "bwd_weight_mma:split=4", true);
+
+    expect_last_sum(WIDE "_nhwc", "sm_90", "bwd_weight_wgmma:split=none", false);
+    expect_last_sum(WIDE "_fp32", "gpu", "bwd_weight_local:fill=0", false);
+    expect_last_sum(WIDE, "sm_80", "bwd_weight_mma:split=1", false);
+    expect_last_sum(DENSE, "cpu", "bwd_weight_panel", false);
+}
+
+Test(planner, no_dbias_is_taken_along_that_is_not_wanted)
+{
+    clconv_steps steps;
+    cr_assert_eq(choose(WIDE, "sm_90", CLCONV_OP_DW | CLCONV_OP_DX, SIZE_MAX,
+                        "bwd_weight_wgmma:split=fill", &steps),
+                 CLCONV_OK);
+    for (int i = 0; i < steps.count; ++i)
+        cr_assert_not(steps.step[i].finishes_bias);
+}
+
+/* dW's and dX's scratch must not lie over the cast's partial sums. */
+Test(planner, what_a_cast_leaves_for_another_step_is_kept)
+{
+    clconv_steps steps = chosen(WIDE, "sm_90", "bwd_weight_wgmma:split=fill");
+    clconv_device d = device("sm_90");
+    clconv_task task = clconv_step_task(&steps, 0, &d);
+    size_t offset, end = steps.step[0].scratch_offset +
+                         steps.step[0].kernel->scratch(&task);
+    cr_assert_gt(steps.step[0].kernel->scratch(&task), 0);
+    for (int i = 1; i < steps.count; ++i)
+        cr_assert_geq(steps.step[i].scratch_offset, end, "step %d", i);
+    clconv_bias_sums sums =
+        clconv_steps_bias_sums(&steps, &d, steps.problem.n, &offset);
+    cr_assert_eq(offset, steps.step[0].scratch_offset);
+    cr_assert_leq(offset + (size_t)(sums.count * steps.problem.k) * 4, end);
+    cr_assert_eq(clconv_steps_bias_sums(&steps, &d, 0, &offset).count, 0);
+}
+
+/* ---- Copies and workspace ----------------------------------------------- */
+
 /* Every copy that is read is written by a cast of that tensor before. */
 Test(planner, each_copy_is_written_before_it_is_read)
 {
