@@ -9,7 +9,7 @@ static const char head[] =
     "name,problem,contender,version,status,why,variant,microseconds,"
     "microseconds_lower_quartile,microseconds_upper_quartile,samples,burst,"
     "sets,error,flop,bytes,gflop_per_second,roofline_share,ratio,device,driver,"
-    "date\n";
+    "date,matrix_instruction\n";
 
 static void print_text(FILE *to, const char *text)
 {
@@ -45,6 +45,7 @@ static void print_line(FILE *to, const bench_result *b, const row *r, int column
 {
     const contender *c = b->columns.items[column];
     const entry *e = &r->entries[column];
+    const char *instruction = b->facts.peaks.matrix_instruction;
 
     print_text(to, r->name);
     print_text(to, r->problem);
@@ -63,7 +64,8 @@ static void print_line(FILE *to, const bench_result *b, const row *r, int column
     print_number(to, result_ratio(b, r, column));
     print_text(to, b->facts.device);
     print_text(to, b->facts.driver);
-    fprintf(to, "\"%s\"\n", b->facts.date);
+    print_text(to, b->facts.date);
+    fprintf(to, "\"%s\"\n", instruction ? instruction : "");
 }
 
 void print_csv(FILE *to, const bench_result *b)

@@ -64,6 +64,7 @@ static void print_facts(FILE *to, const bench_result *b)
     print_number_member(to, "cache_bytes", (double)f->cache_bytes, ",\n  ");
     print_number_member(to, "peak_fma_flops", f->peaks.fma_flops, ", ");
     print_number_member(to, "peak_matrix_flops", f->peaks.matrix_flops, ", ");
+    print_text_member(to, "matrix_instruction", f->peaks.matrix_instruction);
     print_number_member(to, "peak_copy_bytes", f->peaks.copy_bytes, ",\n  ");
     fprintf(to, "\"dw\": %s, \"db\": %s, \"dx\": %s, ",
             b->ops & CLCONV_OP_DW ? "true" : "false",

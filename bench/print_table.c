@@ -66,8 +66,8 @@ static void print_peaks(FILE *to, const run_facts *f)
     }
     fprintf(to, "peaks   fp32 FMA %.0f GFLOP/s", 1e-9 * f->peaks.fma_flops);
     if (f->peaks.matrix_flops > 0)
-        fprintf(to, ", fp16 matrix unit %.0f GFLOP/s",
-                1e-9 * f->peaks.matrix_flops);
+        fprintf(to, ", fp16 matrix unit %.0f GFLOP/s by %s",
+                1e-9 * f->peaks.matrix_flops, f->peaks.matrix_instruction);
     fprintf(to, ", copy %.1f GB/s (measured here)\n",
             1e-9 * f->peaks.copy_bytes);
 }

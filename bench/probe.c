@@ -19,7 +19,8 @@ bool probe_run(const host *h, probe_result *out)
 {
     probe_result r;
 
-    if (!probe_fma(h, &r.fma_flops) || !probe_matrix(h, &r.matrix_flops) ||
+    if (!probe_fma(h, &r.fma_flops) ||
+        !probe_matrix(h, &r.matrix_flops, &r.matrix_instruction) ||
         !probe_copy(h, &r.copy_bytes))
         return false;
     *out = r;

@@ -17,9 +17,11 @@
 /* Per second. A multiply-add is two operations. */
 typedef struct probe_result {
     double fma_flops;    /* fp32; NaN, as the others: not measured */
-    double matrix_flops; /* fp16 operands, fp32 sums, by NVIDIA's mma.sync; 0:
-                          * the device has none */
-    double copy_bytes;   /* read and written by a copy past the caches */
+    double matrix_flops; /* fp16 operands, fp32 sums, by the instruction that
+                          * does most; 0: the device has none */
+    const char *matrix_instruction; /* "mma.sync" or "wgmma", NVIDIA's; NULL:
+                                     * none */
+    double copy_bytes; /* read and written by a copy past the caches */
 } probe_result;
 
 bool probe_run(const host *h, probe_result *out);

@@ -3,6 +3,8 @@
  */
 #include "probe_kernel.h"
 
+#include <string.h>
+
 #include "clock.h"
 #include "message.h"
 #include "statistics.h"
@@ -21,23 +23,45 @@ static bool failed(cl_int error, const char *call)
     return error != CL_SUCCESS;
 }
 
-bool probe_kernel_open(const host *h, const char *text, const char *name,
-                       probe_kernel *out)
+/* Takes the program, NULL if the device refused to make it. */
+static bool open_program(const host *h, cl_program program, const char *name,
+                         probe_kernel *out)
 {
-    probe_kernel k = {.queue = h->queue, .burst = 1};
+    probe_kernel k = {.queue = h->queue, .program = program, .burst = 1};
     cl_int error;
 
-    k.program = clCreateProgramWithSource(h->context, 1, &text, NULL, &error);
-    if (error)
-        return false;
-    if (!clBuildProgram(k.program, 1, &h->device, "", NULL, NULL))
-        k.kernel = clCreateKernel(k.program, name, &error);
+    if (program && !clBuildProgram(program, 1, &h->device, "", NULL, NULL))
+        k.kernel = clCreateKernel(program, name, &error);
     if (!k.kernel) {
         probe_kernel_close(&k);
         return false;
     }
     *out = k;
     return true;
+}
+
+bool probe_kernel_open(const host *h, const char *text, const char *name,
+                       probe_kernel *out)
+{
+    cl_int error;
+
+    return open_program(
+        h, clCreateProgramWithSource(h->context, 1, &text, NULL, &error), name,
+        out);
+}
+
+/* NVIDIA's binaries count their terminator. */
+bool probe_kernel_open_binary(const host *h, const char *text, const char *name,
+                              probe_kernel *out)
+{
+    const unsigned char *data = (const unsigned char *)text;
+    const size_t size = strlen(text) + 1;
+    cl_int error;
+
+    return open_program(h,
+                        clCreateProgramWithBinary(h->context, 1, &h->device,
+                                                  &size, &data, NULL, &error),
+                        name, out);
 }
 
 void probe_kernel_close(probe_kernel *k)

@@ -25,6 +25,9 @@ typedef struct probe_kernel {
 /* False, and silent, if the device's compiler refuses the text. */
 bool probe_kernel_open(const host *h, const char *text, const char *name,
                        probe_kernel *out);
+/* The same of a binary that is a text, such as PTX. */
+bool probe_kernel_open_binary(const host *h, const char *text, const char *name,
+                              probe_kernel *out);
 void probe_kernel_close(probe_kernel *k);
 
 /* One burst and its end. False: said on stderr. */

@@ -1,64 +1,23 @@
 /*
- * NVIDIA's matrix units through mma.sync in OpenCL C: 8 independent tiles of
- * 16 x 8 sums a warp, each += a[16][16] * b[16][8]. That a text builds proves
- * little, so the sums are checked before any time is taken; a device that
- * fails either has no unit for this purpose.
+ * That a program builds proves little, so an instruction's sums are checked
+ * before any time is taken; a device that fails either does not have it for
+ * this purpose.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "message.h"
-#include "probe_kernel.h"
 #include "probe_parts.h"
+#include "probe_product.h"
 
-enum {
-    WARP = 32,
-    LOCAL = 256,
-    GROUPS_PER_UNIT = 8,
-    TILES = 8,
-    CHECKED_ROUNDS = 64,
-    ROUNDS_ARG = 2
-};
+enum { CHECKED_ROUNDS = 64, ROUNDS_ARG = 2 };
 
-#define FLOP_PER_TILE (2.0 * 16 * 8 * 16)
-
-/* Two fp16 of 2^-4: an element of a tile grows by 16 * 2^-8 a round. */
+/* Two fp16 of 2^-4. */
 #define OPERAND 0x2C002C00U
-#define GROWTH 0x1p-4F
 
-static const char text[] =
-    "void multiply(float *c, uint a, uint b)\n"
-    "{\n"
-    "    asm volatile(\n"
-    "        \"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 \"\n"
-    "        \"{%0, %1, %2, %3}, {%4, %4, %4, %4}, {%5, %5}, \"\n"
-    "        \"{%0, %1, %2, %3};\"\n"
-    "        : \"+f\"(c[0]), \"+f\"(c[1]), \"+f\"(c[2]), \"+f\"(c[3])\n"
-    "        : \"r\"(a), \"r\"(b));\n"
-    "}\n"
-    "\n"
-    "__kernel __attribute__((reqd_work_group_size(256, 1, 1)))\n"
-    "void peak(__global float *out, uint operand, int rounds)\n"
-    "{\n"
-    "    float c[8][4] = {{0}};\n"
-    "    float sum = 0;\n"
-    "    for (int i = 0; i < rounds; ++i) {\n"
-    "        multiply(c[0], operand, operand);\n"
-    "        multiply(c[1], operand, operand);\n"
-    "        multiply(c[2], operand, operand);\n"
-    "        multiply(c[3], operand, operand);\n"
-    "        multiply(c[4], operand, operand);\n"
-    "        multiply(c[5], operand, operand);\n"
-    "        multiply(c[6], operand, operand);\n"
-    "        multiply(c[7], operand, operand);\n"
-    "    }\n"
-    "    #pragma unroll\n"
-    "    for (int t = 0; t < 8; ++t)\n"
-    "        sum += c[t][0] + c[t][1] + c[t][2] + c[t][3];\n"
-    "    out[get_global_id(0)] = sum;\n"
-    "}\n";
+/* Of equals the first is named. */
+static const probe_product *const products[] = {&probe_mma, &probe_wgmma};
 
 static bool is_nvidia_gpu(const host *h)
 {
@@ -81,9 +40,10 @@ static bool set_args(const probe_kernel *k, cl_mem out)
 }
 
 /* Is every work-item's sum what CHECKED_ROUNDS rounds give? */
-static bool sums_are_right(const host *h, cl_mem out, size_t items)
+static bool sums_are_right(const host *h, const probe_product *p, cl_mem out,
+                           size_t items)
 {
-    const float expected = GROWTH * CHECKED_ROUNDS * TILES * 4;
+    const float expected = p->growth * CHECKED_ROUNDS;
     float *sums = malloc(items * sizeof(*sums));
     bool right = sums && host_read(h, out, 0, items * sizeof(*sums), sums);
 
@@ -93,34 +53,55 @@ static bool sums_are_right(const host *h, cl_mem out, size_t items)
     return right;
 }
 
-static bool time_unit(const probe_kernel *k, size_t items, double *flops)
+static bool time_product(const probe_product *p, const probe_kernel *k,
+                         size_t groups, double *flops)
 {
+    size_t items = groups * p->local;
     cl_int rounds = 0;
     double seconds;
 
-    if (!probe_kernel_calibrate(k, ROUNDS_ARG, items, LOCAL, &rounds) ||
-        !probe_kernel_seconds(k, items, LOCAL, &seconds))
+    if (!probe_kernel_calibrate(k, ROUNDS_ARG, items, p->local, &rounds) ||
+        !probe_kernel_seconds(k, items, p->local, &seconds))
         return false;
-    *flops = FLOP_PER_TILE * TILES * rounds * (double)(items / WARP) / seconds;
+    *flops = p->flop * rounds * (double)groups / seconds;
     return true;
 }
 
-bool probe_matrix(const host *h, double *flops)
+/* *flops is 0 if the device does not have it. */
+static bool measure(const host *h, const probe_product *p, double *flops)
 {
-    size_t items = GROUPS_PER_UNIT * LOCAL * probe_compute_units(h);
+    size_t groups = p->groups_per_unit * probe_compute_units(h);
+    size_t items = groups * p->local;
     probe_kernel k;
     cl_mem out;
     bool ok = true;
 
     *flops = 0;
-    if (!is_nvidia_gpu(h) || !probe_kernel_open(h, text, "peak", &k))
+    if (!p->open(h, &k))
         return true;
     out = host_buffer(h, items * sizeof(float), NULL);
-    if (out && set_args(&k, out) && probe_kernel_launch(&k, items, LOCAL) &&
-        sums_are_right(h, out, items))
-        ok = time_unit(&k, items, flops);
+    if (out && set_args(&k, out) && probe_kernel_launch(&k, items, p->local) &&
+        sums_are_right(h, p, out, items))
+        ok = time_product(p, &k, groups, flops);
     if (out)
         clReleaseMemObject(out);
     probe_kernel_close(&k);
     return ok;
+}
+
+bool probe_matrix(const host *h, double *flops, const char **instruction)
+{
+    *flops = 0;
+    *instruction = NULL;
+    for (size_t i = 0; i < sizeof(products) / sizeof(*products); ++i) {
+        double its = 0;
+
+        if (is_nvidia_gpu(h) && !measure(h, products[i], &its))
+            return false;
+        if (its > *flops) {
+            *flops = its;
+            *instruction = products[i]->name;
+        }
+    }
+    return true;
 }

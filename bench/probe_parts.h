@@ -10,7 +10,8 @@
 #include "host.h"
 
 bool probe_fma(const host *h, double *flops);
-bool probe_matrix(const host *h, double *flops); /* 0: no such unit */
+/* 0 and NULL: no such unit. */
+bool probe_matrix(const host *h, double *flops, const char **instruction);
 bool probe_copy(const host *h, double *bytes);
 
 /* The number that clGetDeviceInfo() gives for CL_DEVICE_MAX_COMPUTE_UNITS. */

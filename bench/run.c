@@ -29,7 +29,8 @@ static void get_text(cl_device_id device, cl_device_info what, char *text,
 static bool collect_peaks(const host *h, const bench_options *o,
                           probe_result *out)
 {
-    *out = (probe_result){NAN, NAN, NAN};
+    *out =
+        (probe_result){.fma_flops = NAN, .matrix_flops = NAN, .copy_bytes = NAN};
     return o->no_peaks || probe_run(h, out);
 }
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# check-ptx.sh CLCONV-GEN
+# check-ptx.sh CLCONV-GEN PRINT-PROBE
 #
 # Compiles the matrix-unit kernels for NVIDIA devices without such a device:
 # clconv-gen -> clang -> PTX -> ptxas, for wgmma by way of sm_90a. Asserts that
@@ -7,7 +7,8 @@
 # waits for each product, and that scaling the gradient costs no instruction
 # but the epilogue's multiplications. Where a disassembler is found, that the
 # machine code has the instruction too. Of the kernels that keep much in
-# registers, by default values, that nothing spills either.
+# registers, by default values, that nothing spills either. PRINT-PROBE prints
+# the PTX by which clconv-bench measures wgmma's peak: the same of that.
 #
 # Exit status: 0, 1, or 77 where clang (16 or newer) or ptxas is missing.
 # CLANG, PTXAS and CUOBJDUMP name other programs than those found.
@@ -15,7 +16,9 @@
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 
-gen=${1:?usage: check-ptx.sh CLCONV-GEN}
+usage="usage: check-ptx.sh CLCONV-GEN PRINT-PROBE"
+gen=${1:?$usage}
+print_probe=${2:?$usage}
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -213,6 +216,12 @@ for layout in "" _nhwc; do
             n8c128h28w28k128r3s3u2p1g4${layout}_x16_w16_dy16_dx16 shape=baked
     done
 done
+
+name="the probe of wgmma"
+"$print_probe" >"$work/probe.ptx" || fail "it is not printed"
+assemble 90a "$work/probe.ptx" HGMMA
+expect_no_stack
+echo "ok   $name"
 
 check_wgmma bwd_fused n256c32h32w32k32r3s3p1 rows=192
 check_wgmma bwd_fused n256c64h16w16k64r3s3p1_nhwc at_once=1,reads=after

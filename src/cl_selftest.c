@@ -1,5 +1,5 @@
 /*
- * Small whole numbers, whose products and sums fp16 and fp32 hold exactly: the
+ * wgmma: small whole numbers, whose products and sums fp16 and fp32 hold exactly: the
  * product is right or it is not.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "cl_error.h"
 #include "products.h"
+#include "selftest.h"
 
 enum { SIZE = 64, ELEMENTS = SIZE * SIZE };
 
@@ -74,109 +74,42 @@ static clconv_status check(const matrices *m)
 
 /* ---- On the device ----------------------------------------------------- */
 
-/* NULL: not there yet. */
-typedef struct run {
-    cl_command_queue queue;
-    cl_kernel kernel;
-    cl_mem buffer[3]; /* a, b, their product: the kernel's arguments */
-} run;
-
-static void free_run(run *r)
+static clconv_status multiply(const clconv_trial_place *place,
+                              const char *source, matrices *m)
 {
-    for (int i = 0; i < 3; ++i)
-        if (r->buffer[i])
-            clReleaseMemObject(r->buffer[i]);
-    if (r->kernel)
-        clReleaseKernel(r->kernel);
-    if (r->queue)
-        clReleaseCommandQueue(r->queue);
+    const clconv_trial_arg args[] = {{m->a_half, sizeof m->a_half, false},
+                                     {m->b_half, sizeof m->b_half, false},
+                                     {m->got, sizeof m->got, false}};
+    clconv_status status = clconv_trial_run(place, "wgmma_selftest", source,
+                                            CLCONV_WARPGROUP, args, 3);
+    return status == CLCONV_OK ? check(m) : status;
 }
 
-static clconv_status set_buffer(run *r, cl_context context, cl_uint index,
-                                size_t size, void *data)
-{
-    cl_int error;
-    r->buffer[index] = clCreateBuffer(
-        context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, size, data, &error);
-    if (!r->buffer[index])
-        return clconv_cl_fail("clCreateBuffer", error);
-    error = clSetKernelArg(r->kernel, index, sizeof(cl_mem), &r->buffer[index]);
-    return error == CL_SUCCESS ? CLCONV_OK
-                               : clconv_cl_fail("clSetKernelArg", error);
-}
-
-static clconv_status prepare(run *r, cl_context context, cl_device_id device,
-                             cl_program program, matrices *m)
-{
-    cl_int error;
-    r->queue = clCreateCommandQueue(context, device, 0, &error);
-    if (!r->queue)
-        return clconv_cl_fail("clCreateCommandQueue", error);
-    r->kernel = clCreateKernel(program, "wgmma_selftest", &error);
-    if (!r->kernel)
-        return clconv_cl_fail("clCreateKernel", error);
-    clconv_status status =
-        set_buffer(r, context, 0, sizeof m->a_half, m->a_half);
-    if (status == CLCONV_OK)
-        status = set_buffer(r, context, 1, sizeof m->b_half, m->b_half);
-    if (status == CLCONV_OK)
-        status = set_buffer(r, context, 2, sizeof m->got, m->got);
-    return status;
-}
-
-static clconv_status multiply(run *r, matrices *m)
-{
-    const size_t items = CLCONV_WARPGROUP;
-    cl_int error = clEnqueueNDRangeKernel(r->queue, r->kernel, 1, NULL, &items,
-                                          &items, 0, NULL, NULL);
-    if (error != CL_SUCCESS)
-        return clconv_cl_fail("clEnqueueNDRangeKernel", error);
-    error = clEnqueueReadBuffer(r->queue, r->buffer[2], CL_TRUE, 0,
-                                sizeof m->got, m->got, 0, NULL, NULL);
-    return error == CL_SUCCESS ? CLCONV_OK
-                               : clconv_cl_fail("clEnqueueReadBuffer", error);
-}
-
-static clconv_status test_program(cl_context context, cl_device_id device,
-                                  cl_program program)
+static clconv_status test_memory(const clconv_trial_place *place,
+                                 size_t local_memory)
 {
     matrices *m = new_matrices();
-    if (!m)
-        return clconv_fail(CLCONV_OUT_OF_MEMORY, "no memory for matrices");
-    run r = {0};
-    clconv_status status = prepare(&r, context, device, program, m);
-    if (status == CLCONV_OK)
-        status = multiply(&r, m);
-    if (status == CLCONV_OK)
-        status = check(m);
-    free_run(&r);
+    char *source = clconv_wgmma_selftest_source(local_memory);
+    clconv_status status =
+        m && source ? multiply(place, source, m)
+                    : clconv_fail(CLCONV_OUT_OF_MEMORY, "no memory for it");
+    free(source);
     free(m);
     return status;
 }
 
-static clconv_status get_program(clconv_cache *cache, cl_program *out)
+size_t clconv_selftest_wgmma(const clconv_trial_place *place,
+                             const clconv_log *log)
 {
-    char *text = clconv_wgmma_selftest_source();
-    if (!text)
-        return clconv_fail(CLCONV_OUT_OF_MEMORY, "no memory for a self-test");
-    const clconv_source source = {"wgmma_selftest", "any problem", text};
-    clconv_origin origin;
-    clconv_status status = clconv_cache_program(cache, &source, &origin, out);
-    free(text);
-    return status;
-}
-
-bool clconv_selftest_wgmma(cl_context context, cl_device_id device,
-                           clconv_cache *cache, const clconv_log *log)
-{
-    cl_program program = NULL;
-    clconv_status status = get_program(cache, &program);
-    if (status == CLCONV_OK)
-        status = test_program(context, device, program);
-    if (program)
-        clReleaseProgram(program);
-    if (status != CLCONV_OK)
-        clconv_log_info(log, "the matrix unit wgmma is not used: %s",
-                        clconv_last_error());
-    return status == CLCONV_OK;
+    static const size_t sizes[] = {CLCONV_WGMMA_MEMORY,
+                                   CLCONV_WGMMA_LEAST_MEMORY};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
+        if (test_memory(place, sizes[i]) == CLCONV_OK)
+            return sizes[i];
+        clconv_log_info(log,
+                        "the matrix unit wgmma is not used with %zu bytes of "
+                        "local memory: %s",
+                        sizes[i], clconv_last_error());
+    }
+    return 0;
 }

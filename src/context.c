@@ -87,14 +87,19 @@ static clconv_status open_caches(clconv_context *c,
     return CLCONV_OK;
 }
 
-/* Units that only a product shows. An emulated one is the only one. */
+/* Units that only their use shows. An emulated one is the only one. */
 static void test_units(clconv_context *c, const char *emulated)
 {
-    if (emulated || c->device.nv_sm != 90 ||
-        !clconv_selftest_wgmma(c->cl_ctx, c->cl_device, c->cache, &c->log))
+    const clconv_trial_place place = {c->cl_ctx, c->cl_device, c->cache};
+    clconv_map_template maps[CLCONV_CUDA_SAMPLES];
+    if (emulated || c->device.nv_sm != 90)
+        return;
+    c->device.wgmma_memory = clconv_selftest_wgmma(&place, &c->log);
+    if (c->device.wgmma_memory == 0)
         return;
     c->device.units |= CLCONV_BIT(CLCONV_UNIT_WGMMA);
-    c->device.tensor_maps = clconv_cuda_maps_work(&c->log);
+    c->device.tensor_maps = clconv_cuda_maps_work(maps, &c->log) &&
+                            clconv_selftest_maps(&place, maps, &c->log);
 }
 
 static clconv_status fill(clconv_context *c,

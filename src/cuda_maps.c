@@ -213,7 +213,7 @@ bool clconv_cuda_maps_encode(clconv_cuda_maps *cuda, const clconv_tensor_map *m,
 
 /* ---- The check --------------------------------------------------------- */
 
-static const clconv_tensor_map samples[] = {
+const clconv_tensor_map clconv_cuda_samples[CLCONV_CUDA_SAMPLES] = {
     {
         .size = {64, 14, 12, 10},
         .stride = {64, 64 * 14, 64 * 14 * 12},
@@ -232,14 +232,15 @@ static const clconv_tensor_map samples[] = {
     },
 };
 
-bool clconv_cuda_maps_work(const clconv_log *log)
+bool clconv_cuda_maps_work(clconv_map_template out[CLCONV_CUDA_SAMPLES],
+                           const clconv_log *log)
 {
     clconv_cuda_maps cuda = {0};
     clconv_text why = CLCONV_TEXT_EMPTY;
-    clconv_map_template ignored;
     bool work = true;
-    for (size_t i = 0; work && i < sizeof samples / sizeof *samples; ++i)
-        work = clconv_cuda_maps_encode(&cuda, &samples[i], &ignored, &why);
+    for (int i = 0; work && i < CLCONV_CUDA_SAMPLES; ++i)
+        work = clconv_cuda_maps_encode(&cuda, &clconv_cuda_samples[i], &out[i],
+                                       &why);
     clconv_cuda_maps_leave(&cuda);
     if (!work)
         clconv_log_info(log, "tensor maps are not used: %s",

@@ -33,7 +33,12 @@ bool clconv_cuda_maps_encode(clconv_cuda_maps *cuda, const clconv_tensor_map *m,
 /* Leaves nothing of CUDA's behind but the library, loaded. */
 void clconv_cuda_maps_leave(clconv_cuda_maps *cuda);
 
-/* Can maps of both kinds be had here? If not, the log says why. */
-bool clconv_cuda_maps_work(const clconv_log *log);
+/* Maps of both kinds. */
+#define CLCONV_CUDA_SAMPLES 2
+extern const clconv_tensor_map clconv_cuda_samples[CLCONV_CUDA_SAMPLES];
+
+/* Can such maps be had here? If not, the log says why. */
+bool clconv_cuda_maps_work(clconv_map_template out[CLCONV_CUDA_SAMPLES],
+                           const clconv_log *log);
 
 #endif

@@ -61,6 +61,7 @@ static const clconv_device presets[] = {
         .nv_sm = 90,
         .units = CLCONV_BIT(CLCONV_UNIT_MMA_M16N8K16) |
                  CLCONV_BIT(CLCONV_UNIT_WGMMA),
+        .wgmma_memory = CLCONV_WGMMA_MEMORY,
         .tensor_maps = true,
     },
 };

@@ -34,12 +34,19 @@ typedef struct clconv_device {
     size_t max_allocation; /* bytes of one buffer */
     bool has_fp16;         /* cl_khr_fp16: half arithmetic */
     bool has_fp64;
-    int nv_sm;          /* 90 for sm_90; 0: not NVIDIA's compiler */
-    unsigned units;     /* CLCONV_BIT(clconv_unit_id) each; never of NONE */
-    bool unit_emulated; /* their products in plain OpenCL C */
-    bool tensor_maps;   /* wgmma's operands can be read by them, see
+    int nv_sm;           /* 90 for sm_90; 0: not NVIDIA's compiler */
+    unsigned units;      /* CLCONV_BIT(clconv_unit_id) each; never of NONE */
+    bool unit_emulated;  /* their products in plain OpenCL C */
+    size_t wgmma_memory; /* local_memory of wgmma's kernels, which devices
+                            understate; not of an emulation's */
+    bool tensor_maps;    /* wgmma's operands can be read by them, see
                            tensor_map.h */
 } clconv_device;
+
+/* What wgmma_memory is: all that a static array can have on Hopper (227 KiB are
+ * refused), or half of it, which holds tiles of most kernels. */
+#define CLCONV_WGMMA_MEMORY ((size_t)224 * 1024)
+#define CLCONV_WGMMA_LEAST_MEMORY (CLCONV_WGMMA_MEMORY / 2)
 
 /* What vector_registers are: 32 with AVX-512, 8 with AVX2 or NEON. */
 #define CLCONV_MANY_REGISTERS 32

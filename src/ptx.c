@@ -31,12 +31,12 @@ static const char *skip_word(const char *at, const char *end, const char *word)
     return starts ? at + length : NULL;
 }
 
-/* Behind sm_90 of ".target sm_90, texmode_independent"; NULL: another line. */
-static const char *skip_target(const char *at, const char *end)
+/* Behind the name in ".target sm_90, texmode_independent"; NULL: another line. */
+static const char *skip_target(const char *at, const char *end, const char *name)
 {
     at = skip_word(at, end, ".target");
     if (at)
-        at = skip_word(skip_blanks(at, end), end, "sm_90");
+        at = skip_word(skip_blanks(at, end), end, name);
     return at && at < end && isalnum((unsigned char)*at) ? NULL : at;
 }
 
@@ -51,14 +51,14 @@ static void put_line(const char *line, const char *end, found *f,
 {
     const char *at = skip_blanks(line, end);
     const char *marked = skip_word(at, end, CLCONV_PTX_MARK);
-    const char *target = skip_target(at, end);
+    const char *target = skip_target(at, end, "sm_90");
     f->version = f->version || skip_word(at, end, ".version");
+    f->target = f->target || target || skip_target(at, end, "sm_90a");
     clconv_text_append(out, line, (size_t)(at - line));
     if (marked) {
         f->mark = true;
         at = marked;
     } else if (target) {
-        f->target = true;
         clconv_text_append(out, at, (size_t)(target - at));
         clconv_text_puts(out, "a");
         at = target;
@@ -81,7 +81,7 @@ static void put_lines(const char *at, const char *end, found *f,
 static const char *fault_of(const found *f)
 {
     return !f->version  ? "is no PTX"
-           : !f->target ? "has no line \".target sm_90\""
+           : !f->target ? "has no line \".target sm_90\" or \"sm_90a\""
            : !f->mark   ? "lacks the lines marked " CLCONV_PTX_MARK
                         : NULL;
 }

@@ -28,7 +28,7 @@ bool clconv_ptx_wants_retarget(const char *source);
 
 /* The PTX with the mark gone from every line that it begins, and for sm_90a in
  * place of sm_90; *out is yours to free(). ptx may end with a terminator.
- * BUILD_FAILED if it is no PTX for sm_90 with marked lines. */
+ * BUILD_FAILED if it is no PTX for either with marked lines. */
 clconv_status clconv_ptx_retarget(const char *ptx, size_t length, char **out);
 
 #endif

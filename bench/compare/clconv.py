@@ -27,6 +27,7 @@ FACTS = (
     "driver",
     "peak_fma_flops",
     "peak_matrix_flops",
+    "matrix_instruction",
     "peak_copy_bytes",
 )
 

@@ -49,15 +49,4 @@ void clconv_products_emit_functions(clconv_emit *e, const clconv_products *p);
 /* Those of other products beside the first, whose facts stand. */
 void clconv_products_emit_more(clconv_emit *e, const clconv_products *p);
 
-/*
- * A program that shows whether a device's products work:
- *
- *     wgmma_selftest(__global const ushort *a, __global const ushort *b,
- *                    __global float *d)
- *
- * d[64][64] = a[64][64] * b[64][64], rows first, fp16 bits, by one work-group
- * of 128. Yours to free(); NULL: no memory.
- */
-char *clconv_wgmma_selftest_source(void);
-
 #endif

@@ -5,13 +5,9 @@
 
 #include "tensor_map.h"
 
-/* What a static array can have on Hopper, whatever the device says (49152): 227
- * KiB are refused. */
-#define HOPPER_LOCAL ((size_t)224 * 1024)
-
 size_t clconv_ring_local_memory(const clconv_device *d)
 {
-    return d->unit_emulated ? d->local_memory : HOPPER_LOCAL;
+    return d->unit_emulated ? d->local_memory : d->wgmma_memory;
 }
 
 size_t clconv_ring_map_bytes(const clconv_device *d)

@@ -143,6 +143,7 @@ static void check_times(const record *head, const record *line)
     cr_assert_geq(number(head, line, "sets"), 2);
     cr_assert_lt(number(head, line, "error"), 5e-3);
     cr_assert_gt(number(head, line, "roofline_share"), 0);
+    cr_assert_not_null(field(head, line, "matrix_instruction"));
     cr_assert_float_eq(number(head, line, "gflop_per_second") * 1e3 * median,
                        number(head, line, "flop"),
                        1e-6 * number(head, line, "flop"));
@@ -231,6 +232,7 @@ Test(clconv_bench, without_peaks_there_is_no_share_of_them)
     cr_assert_eq(result.status, 0, "%s%s", result.out, result.err);
     cr_assert(says("peaks   not measured"), "%s", result.out);
     cr_assert(strstr(read_file("a.json"), "\"roofline_share\": null"));
+    cr_assert(strstr(read_file("a.json"), "\"matrix_instruction\": null"));
 }
 
 /* No kernel covers it: no time, the reason, and no failure. */

@@ -70,6 +70,7 @@ static bool claim_units(clconv_context *context, int nv_sm, unsigned units)
     context->device.compute_units = 108;
     context->device.units = units;
     context->device.unit_emulated = false;
+    context->device.wgmma_memory = CLCONV_WGMMA_MEMORY;
     context->device.tensor_maps = (units & CLCONV_BIT(CLCONV_UNIT_WGMMA)) != 0;
     return true;
 }

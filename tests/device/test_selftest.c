@@ -14,6 +14,7 @@
 #include "cuda_maps.h"
 #include "host.h"
 #include "objects.h"
+#include "selftest.h"
 
 /* ---- The device that is played ------------------------------------------ */
 
@@ -38,27 +39,73 @@ static const char transposed[] = PROGRAM("64 * column + k");
 static const char broken[] = "__kernel void wgmma_selftest() { no_such = 1; }";
 static const char misnamed[] = "__kernel void another() {}";
 
+/* In the other's: loads by the maps of cuda_maps.c of the places that
+ * cl_selftest_maps.c asks for. */
+#define MAPS_PROGRAM(body)                                                     \
+    "typedef struct { ulong word[16]; } map_t;\n"                              \
+    "ushort at(__global const ushort *x, int channels, int channel,\n"         \
+    "    int column, int row, int image) {\n"                                  \
+    "    int inside = column >= 0 && column < 14 && row >= 0 && row < 12\n"    \
+    "        && image < 10;\n"                                                 \
+    "    long pixel = (image * 12 + row) * 14 + column;\n"                     \
+    "    return inside ? x[pixel * channels + channel] : 0;\n"                 \
+    "}\n"                                                                      \
+    "__kernel void maps_selftest(__global const ushort *x,\n"                  \
+    "    __global ulong *memory, map_t tiled_map, map_t im2col_map,\n"         \
+    "    __global ushort *out) {\n" body "}\n"
+#define BOX                                                                    \
+    "for (int i = get_local_id(0); i < 8192; i += 128)\n"                      \
+    "    out[i] = at(x, 64, i % 64, i / 64 % 8 - 2, i / 512 % 8 + 7,\n"        \
+    "        i / 4096 + 9);\n"
+#define PIXELS(tap)                                                            \
+    "for (int i = get_local_id(0); i < 2048; i += 128) {\n"                    \
+    "    int column = 10 + i / 32, row = 4 + column / 14;\n"                   \
+    "    out[8192 + i] = at(x, 32, i % 32, column % 14 - 1,\n"                 \
+    "        2 * (row % 6) - 1 + " tap ", 8 + row / 6);\n"                     \
+    "}\n"
+
+static const char loading[] = MAPS_PROGRAM(BOX PIXELS("2"));
+static const char loading_nothing[] = MAPS_PROGRAM("");
+static const char loading_a_box[] = MAPS_PROGRAM(BOX);
+static const char loading_another_tap[] = MAPS_PROGRAM(BOX PIXELS("1"));
+
 static cl_uint compute_capability; /* 90; 0: no device is played */
 static const char *program;        /* the self-test's; NULL: the library's */
-static int sources;                /* that were compiled */
-static bool maps_work;             /* the driver's */
-static int maps_asked;             /* how often that was asked */
+static const char *large_program;  /* where it has more than the least memory */
+static const char *maps_program = loading; /* in the self-test's place */
+static int sources;                        /* that were compiled */
+static bool maps_work;                     /* the driver's */
+static int maps_asked;                     /* how often that was asked */
 
-bool __wrap_clconv_cuda_maps_work(const clconv_log *log);
+bool __wrap_clconv_cuda_maps_work(clconv_map_template out[CLCONV_CUDA_SAMPLES],
+                                  const clconv_log *log);
 
-bool __wrap_clconv_cuda_maps_work(const clconv_log *log)
+bool __wrap_clconv_cuda_maps_work(clconv_map_template out[CLCONV_CUDA_SAMPLES],
+                                  const clconv_log *log)
 {
     (void)log;
     ++maps_asked;
+    memset(out, 0, CLCONV_CUDA_SAMPLES * sizeof *out);
     return maps_work;
 }
 
-char *__real_clconv_wgmma_selftest_source(void);
-char *__wrap_clconv_wgmma_selftest_source(void);
+char *__real_clconv_wgmma_selftest_source(size_t local_memory);
+char *__wrap_clconv_wgmma_selftest_source(size_t local_memory);
 
-char *__wrap_clconv_wgmma_selftest_source(void)
+char *__wrap_clconv_wgmma_selftest_source(size_t local_memory)
 {
-    return program ? strdup(program) : __real_clconv_wgmma_selftest_source();
+    if (large_program && local_memory > CLCONV_WGMMA_LEAST_MEMORY)
+        return strdup(large_program);
+    return program ? strdup(program)
+                   : __real_clconv_wgmma_selftest_source(local_memory);
+}
+
+char *__wrap_clconv_maps_selftest_source(const clconv_selftest_load loads[2]);
+
+char *__wrap_clconv_maps_selftest_source(const clconv_selftest_load loads[2])
+{
+    (void)loads;
+    return strdup(maps_program);
 }
 
 cl_program __real_clCreateProgramWithSource(cl_context context, cl_uint count,
@@ -200,7 +247,8 @@ static void expect_unused(const char *what, const char *why)
     int compiled;
     program = what;
     cr_assert_eq(find_units(90, NULL, &compiled), MMA, "%s", why);
-    cr_assert_not_null(strstr(logged, "the matrix unit wgmma is not used: "),
+    cr_assert_not_null(strstr(logged, "the matrix unit wgmma is not used with "
+                                      "114688 bytes of local memory: "),
                        "%s", logged);
     cr_assert_not_null(strstr(logged, why), "\"%s\" in \"%s\"", why, logged);
 }
@@ -264,10 +312,41 @@ Test(selftest, tensor_maps_are_tried_where_the_unit_is)
 {
     program = right;
     maps_work = true;
-    cr_assert(finds_maps(90, NULL));
+    cr_assert(finds_maps(90, NULL), "%s", logged);
     maps_work = false;
     cr_assert_not(finds_maps(90, NULL));
     cr_assert_eq(maps_asked, 2);
+}
+
+Test(selftest, less_local_memory_does_where_a_driver_refuses_more)
+{
+    int compiled;
+    program = right;
+    cr_assert_eq(find_facts(90, NULL, &compiled).wgmma_memory, 229376);
+    large_program = broken;
+    clconv_device facts = find_facts(90, NULL, &compiled);
+    cr_assert_eq(facts.wgmma_memory, 114688);
+    cr_assert(clconv_device_has_unit(&facts, CLCONV_UNIT_WGMMA));
+    cr_assert_not_null(strstr(logged, "not used with 229376 bytes"), "%s",
+                       logged);
+}
+
+Test(selftest, a_copy_unit_that_brings_something_else_is_not_used)
+{
+    static const char *const programs[] = {loading_nothing, loading_a_box,
+                                           loading_another_tap};
+    program = right;
+    maps_work = true;
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; ++i) {
+        maps_program = programs[i];
+        cr_assert_not(finds_maps(90, NULL), "%s", maps_program);
+        cr_assert_not_null(
+            strstr(logged, "tensor maps are not used: the copy unit brings "),
+            "%s", logged);
+    }
+    maps_program = "__kernel void maps_selftest() { no_such = 1; }";
+    cr_assert_not(finds_maps(90, NULL));
+    cr_assert_not_null(strstr(logged, "no_such"), "%s", logged);
 }
 
 Test(selftest, tensor_maps_of_no_use_are_not_tried)

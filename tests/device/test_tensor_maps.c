@@ -51,9 +51,10 @@ static int query_sm(void)
 static void skip_without_maps(void)
 {
     const clconv_log quiet = {NULL, NULL};
+    clconv_map_template samples[CLCONV_CUDA_SAMPLES];
     if (query_sm() < 90)
         cr_skip_test("no NVIDIA device with tensor maps");
-    cr_assert(clconv_cuda_maps_work(&quiet));
+    cr_assert(clconv_cuda_maps_work(samples, &quiet));
 }
 
 /* The words for so many images of a map whose own number is another. */

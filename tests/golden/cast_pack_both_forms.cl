@@ -477,10 +477,10 @@ void cast_pack(
     if (sum_parts > 0) {
         for (int c = item; c < tile.channels; c += 256) {
             float sum = 0.0f;
+            #pragma unroll 8
             for (int i = 0; i < sum_parts; ++i)
                 sum += sums[i * tile.width + c];
-            scratch[(tile.channel + c) * shape.dy_images *
-                    shape.dy_pixel_parts + tile.part] = sum;
+            scratch[tile.part * shape.dy_groups * shape.dy_channels + tile.channel + c] = sum;
         }
     }
     counts_flush_group(counts, &tally, group_tally);
@@ -525,7 +525,7 @@ void cast_pack_bias(
     const int k = (int)get_group_id(0);
     const int count = (int)(shape.dy_images * shape.dy_pixel_parts);
     const int channels = (int)get_num_groups(0);
-    float total = bias_share(scratch, count, count, channels, k);
+    float total = bias_share(scratch, count, 1, channels, k);
     __local float4 shares[256 / 4];
     ((__local float *)shares)[get_local_id(0)] = total;
     barrier(CLK_LOCAL_MEM_FENCE);

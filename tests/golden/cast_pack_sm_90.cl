@@ -632,10 +632,10 @@ void cast_pack(
     if (sum_parts > 0) {
         for (int c = item; c < tile.channels; c += 256) {
             float sum = 0.0f;
+            #pragma unroll 8
             for (int i = 0; i < sum_parts; ++i)
                 sum += sums[i * tile.width + c];
-            scratch[(tile.channel + c) * shape.dy_images *
-                    shape.dy_pixel_parts + tile.part] = sum;
+            scratch[tile.part * shape.dy_groups * shape.dy_channels + tile.channel + c] = sum;
         }
     }
     counts_flush_group(counts, &tally, group_tally);

@@ -28,6 +28,7 @@ FACTS = {
     "driver": "1.2",
     "peak_fma_flops": 60e12,
     "peak_matrix_flops": 600e12,
+    "matrix_instruction": "wgmma",
     "peak_copy_bytes": 4e12,
     "gpu": "GPU",
     "pytorch": "2.0",
@@ -203,6 +204,16 @@ class Verdicts(unittest.TestCase):
 
 class Output(unittest.TestCase):
     ROWS = (kernel_row("fast", [8.0], [2.0]), kernel_row("gone", [9.0], ["why not"]))
+
+    def test_the_matrix_unit_s_peak_names_its_instruction(self):
+        none = {**FACTS, "matrix_instruction": None, "peak_matrix_flops": 0}
+        older = {key: FACTS[key] for key in FACTS if key != "matrix_instruction"}
+        self.assertEqual(output.matrix_peak(FACTS), "600.0 (by wgmma)")
+        self.assertEqual(output.matrix_peak(none), "0.0")
+        self.assertEqual(output.matrix_peak(older), "600.0 (by mma.sync)")
+        to = io.StringIO()
+        output.print_all(recorded(list(self.ROWS)), to)
+        self.assertIn("matrix unit 600.0 (by wgmma) TFLOP/s,", to.getvalue())
 
     def test_table_has_rows_errors_and_bars(self):
         to = io.StringIO()

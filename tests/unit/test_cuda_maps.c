@@ -276,7 +276,8 @@ static void expect_unusable(const char *reason)
 {
     const clconv_log log = {keep, NULL};
     logged[0] = '\0';
-    cr_assert_not(clconv_cuda_maps_work(&log), "%s", reason);
+    clconv_map_template maps[CLCONV_CUDA_SAMPLES];
+    cr_assert_not(clconv_cuda_maps_work(maps, &log), "%s", reason);
     cr_assert_not_null(strstr(logged, "tensor maps are not used: "), "%s",
                        logged);
     cr_assert_not_null(strstr(logged, reason), "\"%s\" in \"%s\"", reason,
@@ -288,7 +289,8 @@ static void expect_unusable(const char *reason)
 Test(cuda_maps, they_work_without_a_word)
 {
     const clconv_log log = {keep, NULL};
-    cr_assert(clconv_cuda_maps_work(&log));
+    clconv_map_template maps[CLCONV_CUDA_SAMPLES];
+    cr_assert(clconv_cuda_maps_work(maps, &log));
     cr_assert_str_eq(logged, "");
     cr_assert_eq(entered, 1);
     cr_assert_eq(contexts, 0);

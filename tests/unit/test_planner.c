@@ -241,6 +241,48 @@ Test(planner, counts_an_operand_in_one_place)
     cr_assert_not(cast->counts & CLCONV_BIT(CLCONV_X));
 }
 
+/* Of the largest array of local memory that the plan's texts declare. */
+static long largest_tiles(const clconv_steps *steps, const clconv_device *d)
+{
+    static const char declared[] = "__local uchar tiles[";
+    long largest = 0;
+    for (int i = 0; i < steps->count; ++i) {
+        clconv_task task = clconv_step_task(steps, i, d);
+        clconv_text why = CLCONV_TEXT_EMPTY;
+        char *text = clconv_kernel_source(steps->step[i].kernel, &task, &why);
+        cr_assert_not_null(text);
+        for (const char *s = text; (s = strstr(s, declared)) != NULL; ++s) {
+            long bytes = strtol(s + strlen(declared), NULL, 10);
+            largest = bytes > largest ? bytes : largest;
+        }
+        free(text);
+    }
+    return largest;
+}
+
+Test(planner, keeps_to_the_local_memory_that_the_matrix_unit_may_have)
+{
+    static const char *const problems[] = {LARGE, WIDE, WIDE "_nhwc",
+                                           "n64c3h224w224k64r7s7u2p3"};
+    static const size_t sizes[] = {CLCONV_WGMMA_LEAST_MEMORY,
+                                   CLCONV_WGMMA_MEMORY};
+    for (size_t i = 0; i < sizeof problems / sizeof *problems; ++i)
+        for (int j = 0; j < 2; ++j) {
+            clconv_problem p = problem(problems[i]);
+            clconv_device d = device("sm_90");
+            clconv_request request = {.ops = CLCONV_OP_BACKWARD,
+                                      .max_workspace = SIZE_MAX};
+            clconv_steps steps;
+            d.wgmma_memory = sizes[j];
+            cr_assert_eq(clconv_planner_choose(&p, &d, &request, &steps),
+                         CLCONV_OK, "%s", problems[i]);
+            long bytes = largest_tiles(&steps, &d);
+            cr_assert_leq(bytes, (long)sizes[j], "%s: %ld", problems[i], bytes);
+            cr_assert_gt(bytes, j ? (long)sizes[0] : 0, "%s: %ld", problems[i],
+                         bytes);
+        }
+}
+
 /* ---- dbias --------------------------------------------------------------- */
 
 static int launches_for(const clconv_steps *steps, const char *preset,

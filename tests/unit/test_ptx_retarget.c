@@ -80,6 +80,13 @@ Test(ptx_retarget, marks_go_and_the_target_changes)
     expect(COMPILED, strlen(COMPILED), WANTED);
 }
 
+Test(ptx_retarget, a_compiler_may_have_made_it_for_sm_90a)
+{
+    static const char ptx[] =
+        HEAD ".target sm_90a, texmode_independent\n" BODY("//@@");
+    expect(ptx, strlen(ptx), WANTED);
+}
+
 Test(ptx_retarget, a_terminator_ends_the_text)
 {
     expect(COMPILED, sizeof COMPILED, WANTED);
@@ -120,7 +127,8 @@ Test(ptx_retarget, what_is_no_such_ptx_is_refused)
 #define EXPECT_FAILURE(ptx, why) expect_failure(ptx, sizeof(ptx), why)
     EXPECT_FAILURE(HEAD ".target sm_80\n" BODY("//@@"), "\".target sm_90\"");
     EXPECT_FAILURE(HEAD ".target sm_900\n" BODY("//@@"), "\".target sm_90\"");
-    EXPECT_FAILURE(HEAD ".target sm_90a\n" BODY("//@@"), "\".target sm_90\"");
+    EXPECT_FAILURE(HEAD ".target sm_90ab\n" BODY("//@@"), "\".target sm_90\"");
+    EXPECT_FAILURE(HEAD ".target sm_90a\n" BODY("// "), "marked //@@");
     EXPECT_FAILURE(HEAD BODY("//@@"), "\".target sm_90\"");
     EXPECT_FAILURE(HEAD ".target sm_90\n" BODY("// "), "marked //@@");
 }
