@@ -18,10 +18,11 @@ static const char usage[] =
     "  PROBLEM           such as n64c128h28w28k128r3s3p1_nhwc\n"
     "  PLAN              such as \"bwd_data_generic:vec=16\"; what it leaves\n"
     "                    open is chosen as on the device\n"
-    "  --device PRESET   cpu (default; AVX-512), cpu_avx2, gpu, sm_80 or "
-    "sm_90\n"
+    "  --device PRESET   cpu (default; AVX-512), cpu_avx2, gpu, sm_75, sm_80,\n"
+    "                    sm_86, sm_89 or sm_90\n"
     "  --emulate UNIT    as if the device had this matrix unit, its products\n"
-    "                    in plain OpenCL C: mma_m16n8k16 or wgmma\n"
+    "                    in plain OpenCL C: mma_m16n8k8, mma_m16n8k16 or\n"
+    "                    wgmma\n"
     "  --only KERNEL     this kernel's source alone\n"
     "  --list            the kernels and their parameters\n"
     "  --help\n";
@@ -77,15 +78,17 @@ static int parse_options(int argc, char **argv, gen_options *out)
         case DEVICE:
             if (!clconv_device_preset(optarg, &out->device))
                 return fail_usage(
-                    "--device must be cpu, cpu_avx2, gpu, sm_80 or "
-                    "sm_90, not ",
+                    "--device must be cpu, cpu_avx2, gpu, sm_75, sm_80, "
+                    "sm_86, sm_89 or sm_90, not ",
                     optarg);
             break;
         case EMULATE:
             emulate = clconv_unit_find(optarg);
             if (emulate == CLCONV_UNITS || emulate == CLCONV_UNIT_NONE)
                 return fail_usage(
-                    "--emulate must be mma_m16n8k16 or wgmma, not ", optarg);
+                    "--emulate must be mma_m16n8k8, mma_m16n8k16 or "
+                    "wgmma, not ",
+                    optarg);
             break;
         case ONLY:
             if (!clconv_kernel_find(optarg, strlen(optarg)))

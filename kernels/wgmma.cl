@@ -49,23 +49,14 @@ static void publish(void)
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/* Eight halves, or zeros. Both addresses are multiples of 16. */
-static void copy16(__local uchar *tiles, uint to, __global const half *from,
-                   int exists)
+/* Arrives once all copies by the work-item so far have. */
+static void barrier_arrive_copies(uint address)
 {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-                 :: "r"(to), "l"(from), "r"(exists ? 16 : 0) : "memory");
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];"
+                 :: "r"(address) : "memory");
 }
 
 /* ---- By registers ----------------------------------------------------- */
-
-/* The address is a multiple of 16. */
-static void put16(__local uchar *tiles, uint to, uint4 v)
-{
-    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
-                 :: "r"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
-                 : "memory");
-}
 
 static void put2(__local uchar *tiles, uint to, ushort v)
 {
@@ -93,13 +84,6 @@ static float get_float(__local const uchar *tiles, uint from)
     float v;
     asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(from) : "memory");
     return v;
-}
-
-static uint halves2(float x, float y)
-{
-    uint halves;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(halves) : "f"(y), "f"(x));
-    return halves;
 }
 
 /* Rounded to nearest, in order. */

@@ -14,22 +14,28 @@ static uint here(uint value)
     return value;
 }
 
-static void copy16(__local uchar *tiles, uint to, __global const half *from,
-                   int exists)
-{
-    __local ushort *out = (__local ushort *)(tiles + to);
-    __global const ushort *in = (__global const ushort *)from;
-    vstore8(exists ? vload8(0, in) : (ushort8)0, 0, out);
-}
-
-static void put16(__local uchar *tiles, uint to, uint4 v)
-{
-    vstore4(v, 0, (__local uint *)(tiles + to));
-}
-
 static void put2(__local uchar *tiles, uint to, ushort v)
 {
     *(__local ushort *)(tiles + to) = v;
+}
+
+static void barrier_arrive_copies(uint address)
+{
+}
+
+static uint4 get16(__local const uchar *tiles, uint from)
+{
+    return vload4(0, (__local const uint *)(tiles + from));
+}
+
+static uint get2(__local const uchar *tiles, uint from)
+{
+    return *(__local const ushort *)(tiles + from);
+}
+
+static float get_float(__local const uchar *tiles, uint from)
+{
+    return *(__local const float *)(tiles + from);
 }
 
 static uint4 get16(__local const uchar *tiles, uint from)

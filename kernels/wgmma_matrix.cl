@@ -1,19 +1,12 @@
 /*
  * Matrices in local memory as wgmma reads them and the copy unit writes them:
- * lines of 64, 32 or 16 halves, line bytes each, whose 16-byte pieces are
- * permuted among 8 lines so that reads across lines meet no bank twice
- * ("swizzle"). A line holds neighbours along k, or neighbours along m or n;
- * wider matrices of the latter kind are chunks, one after the other. Matrices
- * start at multiples of 8 lines; a descriptor may be moved on by lines, or by
- * halves within one.
+ * lines as in swizzle.cl. A line holds neighbours along k, or neighbours along
+ * m or n; wider matrices of the latter kind are chunks, one after the other.
+ * Matrices start at multiples of 8 lines; a descriptor may be moved on by
+ * lines, or by halves within one.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-static uint swizzled(uint address, uint line)
-{
-    return address ^ (address >> 3 & line - 16);
-}
-
 /* The descriptor: start, bytes from chunk to chunk, bytes from 8 lines to the
  * next 8, kind of swizzle. All but the kind in units of 16. */
 static ulong matrix_of(uint address, uint line, uint chunk, uint eight)

@@ -110,11 +110,19 @@ assemble() {
     fi
 }
 
+# check KERNEL SM PROBLEM VALUES: copies go on by themselves from sm_80 on.
 check() {
     emit "$@"
     to_ptx "$2" "$work/kernel.ptx"
-    expect_instruction "$work/kernel.ptx" mma.sync.aligned.m16n8k16
-    assemble "$2" "$work/kernel.ptx" HMMA.16816.F32
+    expect_instruction "$work/kernel.ptx" ldmatrix.sync.aligned
+    if [ "$2" -ge 80 ]; then
+        expect_instruction "$work/kernel.ptx" mma.sync.aligned.m16n8k16
+        expect_instruction "$work/kernel.ptx" cp.async.cg.shared.global
+        assemble "$2" "$work/kernel.ptx" HMMA.16816.F32
+    else
+        expect_instruction "$work/kernel.ptx" mma.sync.aligned.m16n8k8
+        assemble "$2" "$work/kernel.ptx" HMMA.1688.F32
+    fi
     expect_no_stack
     echo "ok   $name"
 }
@@ -128,10 +136,11 @@ check_wgmma() {
     echo "ok   $name, for sm_90a"
 }
 
+# check_registers KERNEL SM PROBLEM VALUES
 check_registers() {
-    emit "$1" 90 "$2" "$3"
-    to_ptx 90 "$work/kernel.ptx"
-    assemble 90 "$work/kernel.ptx" FFMA
+    emit "$@"
+    to_ptx "$2" "$work/kernel.ptx"
+    assemble "$2" "$work/kernel.ptx" FFMA
     echo "ok   $name"
 }
 
@@ -168,16 +177,14 @@ compare_scales() {
 }
 
 for kernel in bwd_data_mma bwd_weight_mma; do
-    for sm in 80 90; do
-        check $kernel $sm n32c64h28w28k64r3s3p1 cast=separate
-        check $kernel $sm n8c3h224w224k64r7s7u2p3_nhwc \
-            cast=fused,staging=scalar
-        check $kernel $sm n8c64h28w28k128r3s3p1_nhwc \
-            cast=fused,tile_m=128,tile_k=64
+    for sm in 75 80 86 89 90; do
+        check $kernel $sm n64c256h28w28k256r3s3p1 shape=arguments
+        check $kernel $sm n64c256h28w28k256r3s3p1_nhwc shape=baked
+        check $kernel $sm n8c3h224w224k64r7s7u2p3_nhwc shape=arguments
         check $kernel $sm n8c40h14w14k24r3s3d2p2g2_x16_w16_dy16_dw16_dx16 \
-            staging=vector
+            tile_m=64,tile_n=32
     done
-    compare_scales $kernel n32c64h28w28k64r3s3p1 cast=separate \
+    compare_scales $kernel n32c64h28w28k64r3s3p1 shape=arguments \
         mma.sync.aligned.m16n8k16
 done
 
@@ -201,18 +208,20 @@ done
 
 for layout in "" _nhwc; do
     for kernel in bwd_data_strip bwd_weight_strip; do
-        check_registers $kernel n64c128h56w56k128r3s3p1g128$layout \
+        check_registers $kernel 90 n64c128h56w56k128r3s3p1g128$layout \
             shape=arguments
-        check_registers $kernel n64c96h112w112k96r3s3u2p1g96${layout}_x16_dy16 \
+        check_registers $kernel 90 n64c96h112w112k96r3s3u2p1g96${layout}_x16_dy16 \
             shape=baked
-        check_registers $kernel n8c64h28w28k64r5s5p2g64${layout}_x16_dy16_dx16 \
+        check_registers $kernel 90 n8c64h28w28k64r5s5p2g64${layout}_x16_dy16_dx16 \
             cast=fused
-        check_registers $kernel n8c64h14w14k64r7s7p3g64$layout cast=fused
+        check_registers $kernel 90 n8c64h14w14k64r7s7p3g64$layout cast=fused
+        check_registers $kernel 75 n64c96h112w112k96r3s3u2p1g96${layout}_x16_dy16_dx16 \
+            shape=baked
     done
     for kernel in bwd_data_grouped bwd_weight_grouped; do
-        check_registers $kernel n64c256h28w28k256r3s3p1g32$layout \
+        check_registers $kernel 90 n64c256h28w28k256r3s3p1g32$layout \
             shape=arguments
-        check_registers $kernel \
+        check_registers $kernel 90 \
             n8c128h28w28k128r3s3u2p1g4${layout}_x16_w16_dy16_dx16 shape=baked
     done
 done
@@ -225,6 +234,14 @@ echo "ok   $name"
 
 check_wgmma bwd_fused n256c32h32w32k32r3s3p1 rows=192
 check_wgmma bwd_fused n256c64h16w16k64r3s3p1_nhwc at_once=1,reads=after
+for values in reads=ahead,at_once=1,shape=baked \
+    reads=ahead,at_once=2,shape=baked; do
+    check_wgmma bwd_fused n256c64h32w32k64r3s3p1 $values
+    check_wgmma bwd_fused n64c64h56w56k64r3s3p1_nhwc $values
+    check_wgmma bwd_fused n256c32h32w32k32r3s3p1 $values
+    check_wgmma bwd_fused n256c3h32w32k32r3s3p1 $values
+    check_wgmma bwd_fused n256c64h32w32k64r3s3p1_x16_w16_dy16_dx16 $values
+done
 
 for kernel in bwd_data_local bwd_weight_local; do
     for sm in 80 90; do

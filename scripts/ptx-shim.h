@@ -179,6 +179,18 @@ SHIM void vstore_half(float value, size_t i, half *p)
     __builtin_store_halff(value, p + i);
 }
 
+SHIM float2 vload_half2(size_t i, const half *p)
+{
+    return (float2)(__builtin_load_halff(p + 2 * i),
+                    __builtin_load_halff(p + 2 * i + 1));
+}
+
+SHIM void vstore_half2_rte(float2 value, size_t i, half *p)
+{
+    vstore_half(value.s0, 2 * i, p);
+    vstore_half(value.s1, 2 * i + 1, p);
+}
+
 SHIM ushort8 vload8(size_t i, const ushort *p)
 {
     p += 8 * i;

@@ -160,6 +160,8 @@ static void query_nvidia(cl_device_id device, clconv_device *d)
         d->nv_sm = (int)(10 * major + minor);
     if (d->nv_sm >= 80)
         d->units = CLCONV_BIT(CLCONV_UNIT_MMA_M16N8K16);
+    else if (d->nv_sm >= 75)
+        d->units = CLCONV_BIT(CLCONV_UNIT_MMA_M16N8K8);
 }
 
 /* ---- May we use it? ---------------------------------------------------- */

@@ -7,6 +7,7 @@
 
 static const char *const unit_names[CLCONV_UNITS] = {
     [CLCONV_UNIT_NONE] = "none",
+    [CLCONV_UNIT_MMA_M16N8K8] = "mma_m16n8k8",
     [CLCONV_UNIT_MMA_M16N8K16] = "mma_m16n8k16",
     [CLCONV_UNIT_WGMMA] = "wgmma",
 };
@@ -42,6 +43,16 @@ static const clconv_device presets[] = {
         .max_allocation = (size_t)4 << 30,
     },
     {
+        .name = "sm_75",
+        .compute_units = 40,
+        .max_work_group = 1024,
+        .local_memory = 48 * 1024,
+        .max_allocation = (size_t)4 << 30,
+        .has_fp64 = true,
+        .nv_sm = 75,
+        .units = CLCONV_BIT(CLCONV_UNIT_MMA_M16N8K8),
+    },
+    {
         .name = "sm_80",
         .compute_units = 108,
         .max_work_group = 1024,
@@ -49,6 +60,26 @@ static const clconv_device presets[] = {
         .max_allocation = (size_t)16 << 30,
         .has_fp64 = true,
         .nv_sm = 80,
+        .units = CLCONV_BIT(CLCONV_UNIT_MMA_M16N8K16),
+    },
+    {
+        .name = "sm_86",
+        .compute_units = 72,
+        .max_work_group = 1024,
+        .local_memory = 48 * 1024,
+        .max_allocation = (size_t)6 << 30,
+        .has_fp64 = true,
+        .nv_sm = 86,
+        .units = CLCONV_BIT(CLCONV_UNIT_MMA_M16N8K16),
+    },
+    {
+        .name = "sm_89",
+        .compute_units = 58,
+        .max_work_group = 1024,
+        .local_memory = 48 * 1024,
+        .max_allocation = (size_t)6 << 30,
+        .has_fp64 = true,
+        .nv_sm = 89,
         .units = CLCONV_BIT(CLCONV_UNIT_MMA_M16N8K16),
     },
     {

@@ -16,6 +16,7 @@
 /* Matrix units that a kernel can be written for. */
 typedef enum clconv_unit_id {
     CLCONV_UNIT_NONE,
+    CLCONV_UNIT_MMA_M16N8K8,  /* NVIDIA mma.sync, sm_75 */
     CLCONV_UNIT_MMA_M16N8K16, /* NVIDIA mma.sync, sm_80 and later */
     CLCONV_UNIT_WGMMA, /* NVIDIA warpgroup products, sm_90a, by retargeted PTX */
     CLCONV_UNITS
@@ -52,9 +53,8 @@ typedef struct clconv_device {
 #define CLCONV_MANY_REGISTERS 32
 #define CLCONV_FEW_REGISTERS 8
 
-/* Facts of a typical device of a kind: "cpu", "cpu_avx2", "gpu", "sm_80",
- * "sm_90".
- * False if there is no preset of that name. */
+/* Facts of a typical device of a kind: "cpu", "cpu_avx2", "gpu", "sm_75",
+ * "sm_80", "sm_86", "sm_89", "sm_90". False if there is no preset of that name. */
 bool clconv_device_preset(const char *name, clconv_device *out);
 
 /* The unit of that name, such as "mma_m16n8k16"; CLCONV_UNITS if unknown. */

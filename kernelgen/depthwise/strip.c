@@ -126,7 +126,7 @@ void clconv_strip_set_holes(clconv_emit *e, const clconv_task *t, int vec)
     clconv_emit_set_text(
         e, "column", t->problem->layout == CLCONV_NHWC ? "(int)shape.c" : "1");
     clconv_depthwise_set_types(e, t);
-    clconv_emit_part(e, t->device->nv_sm > 0 ? "half_words_nv" : "half_words");
+    clconv_emit_part(e, t->device->nv_sm >= 80 ? "half_words_nv" : "half_words");
 }
 
 static void set_types(clconv_emit *e, const clconv_task *t,

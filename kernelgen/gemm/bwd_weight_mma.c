@@ -1,22 +1,24 @@
 /*
- * dW on a matrix unit, as the implicit matrix product of weight_nest.h.
+ * dW on a matrix unit, as the implicit matrix product of weight_nest.h; the way
+ * of its stages is told in gemm.h.
  *
- *     for each part of the pixels, group, block of k, block of columns:
- *     a work-group
+ *     for each part of the pixels, group, block of k, block of columns: a
+ *     work-group
  *         for each tile_k pixels of the part
- *             stage A and B in local memory, as fp16
- *             acc += A * B on the unit
- *         store acc: in dW, or if split > 1 as a partial sum in scratch
- *     split > 1: bwd_weight_mma_sum adds the parts, always in the same order
+ *             copy A and B (a pixel a line), acc += A * B
+ *         store acc: in dW, or as a partial sum in scratch, channels last
+ *     split > 1, or a dW whose channels are not neighbours: bwd_weight_mma_sum
+ *         adds the parts, always in the same order
  *
  * Sizes are arguments unless shape=baked; split is a constant.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "entry.h"
 #include "gemm.h"
 #include "output.h"
+#include "pack.h"
 #include "weight_nest.h"
+#include "wgmma/store.h"
 
 enum { SPLIT = CLCONV_GEMM_PARAMS, PARAMS };
 
@@ -28,137 +30,159 @@ static const clconv_param params[] = {
 
 #define OPERANDS (CLCONV_BIT(CLCONV_DY) | CLCONV_BIT(CLCONV_X))
 
-/* Channels, so that NHWC's vectors of X are whole. */
+#define ENTRY "bwd_weight_mma"
+#define ENTRY_SUM "bwd_weight_mma_sum"
 
-static clconv_weight_tile tile_of(const int *values)
+/* Work-items of the pass that adds the parts. */
+#define SUM_ITEMS 256
+#define SUM_ATTRIBUTE "__attribute__((reqd_work_group_size(256, 1, 1)))"
+
+static clconv_nest nest_of(const clconv_problem *p)
+{
+    return clconv_nest_packed(clconv_weight_nest(p), false);
+}
+
+/* With whole pieces of channels, as columns go. */
+static clconv_problem padded(const clconv_problem *p)
+{
+    clconv_problem whole = *p;
+    whole.group_c = clconv_pack_channels(p, CLCONV_X);
+    return whole;
+}
+
+static clconv_weight_tile weight_tile(const clconv_task *t)
 {
     return (clconv_weight_tile){
-        .m = values[CLCONV_GEMM_TILE_M],
-        .n = values[CLCONV_GEMM_TILE_N],
-        .k = values[CLCONV_GEMM_TILE_K],
-        .split = values[SPLIT],
-        .items = CLCONV_GEMM_ITEMS,
-        .sum_items = CLCONV_GEMM_ITEMS,
+        .m = t->values[CLCONV_GEMM_TILE_M],
+        .n = t->values[CLCONV_GEMM_TILE_N],
+        .k = t->values[CLCONV_GEMM_TILE_K],
+        .split = t->values[SPLIT],
+        .items = clconv_gemm_items(t),
+        .sum_items = SUM_ITEMS,
+        .apart = clconv_weight_nest_taps_fastest(t->problem),
     };
+}
+
+/* Tiles of one part. */
+static int64_t blocks(const clconv_task *t)
+{
+    clconv_problem whole = padded(t->problem);
+    return clconv_weight_nest_blocks(&whole, t->values[CLCONV_GEMM_TILE_M],
+                                     t->values[CLCONV_GEMM_TILE_N]);
 }
 
 static bool covers(const clconv_problem *p, const clconv_device *d)
 {
+    clconv_problem whole = padded(p);
     return clconv_gemm_covers(p, d) &&
-           clconv_weight_nest_covers(p, CLCONV_GEMM_LEAST_M,
+           clconv_weight_nest_covers(&whole, CLCONV_GEMM_LEAST_M,
                                      CLCONV_GEMM_LEAST_N);
 }
 
-static void defaults(const clconv_problem *p, const clconv_device *d,
-                     int *values)
+static bool legal(const clconv_task *t)
 {
-    clconv_gemm_defaults(clconv_weight_nest_columns(p), values);
-    values[SPLIT] = 1;
-    clconv_weight_tile tile = tile_of(values);
-    values[SPLIT] = clconv_weight_nest_split(p, d, &tile, 64);
+    clconv_nest nest = nest_of(t->problem);
+    clconv_wgmma_tile c = clconv_gemm_tile_of(t, &nest);
+    return clconv_gemm_legal(t, &c);
 }
 
 static unsigned wants_copies(const clconv_task *t)
 {
-    return clconv_gemm_wants_copies(t, OPERANDS);
+    return clconv_wgmma_wants_copies(t, OPERANDS);
 }
 
 static bool finishes_bias(const clconv_task *t)
 {
-    clconv_weight_tile tile = tile_of(t->values);
+    clconv_weight_tile tile = weight_tile(t);
     return clconv_weight_nest_has_sum(&tile);
 }
 
 static size_t scratch(const clconv_task *t)
 {
-    clconv_weight_tile tile = tile_of(t->values);
+    clconv_weight_tile tile = weight_tile(t);
     return clconv_weight_nest_scratch(t->problem, &tile);
 }
 
 static double cost(const clconv_task *t)
 {
-    clconv_weight_tile tile = tile_of(t->values);
-    double waste = clconv_weight_nest_waste(t->problem, tile.m, tile.n);
-    return clconv_gemm_cost(t, waste, 2 * (double)scratch(t));
+    clconv_weight_tile tile = weight_tile(t);
+    double elements = (double)clconv_problem_elements(t->problem, CLCONV_DW);
+    double waste = (double)blocks(t) * tile.m * tile.n / elements;
+    return clconv_gemm_cost(t, waste, tile.split * blocks(t),
+                            2 * (double)scratch(t));
+}
+
+static void set_split(const clconv_task *t, int *values)
+{
+    values[SPLIT] = 1;
+    clconv_weight_tile tile = weight_tile(t);
+    values[SPLIT] = clconv_weight_nest_split(t->problem, t->device, &tile, 64);
+}
+
+static void defaults(const clconv_problem *p, const clconv_device *d,
+                     int *values)
+{
+    const clconv_task task = {.problem = p, .device = d, .values = values};
+    clconv_param_first(params, PARAMS, values);
+    clconv_gemm_choose(&task, 32, set_split, legal, cost, values);
 }
 
 static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
 {
     (void)batch;
-    clconv_weight_tile tile = tile_of(t->values);
-    return clconv_weight_nest_passes(t, "bwd_weight_mma", "bwd_weight_mma_sum",
-                                     &tile, out);
+    clconv_weight_tile tile = weight_tile(t);
+    int count = clconv_weight_nest_passes(t, ENTRY, ENTRY_SUM, &tile, out);
+    out[0].groups = (size_t)(tile.split * blocks(t));
+    return count;
 }
 
-/* Neighbours in memory are pixels of a row (NCHW) or channels (NHWC). */
-static void emit_runs(clconv_emit *e, bool nhwc)
+static void emit_product(clconv_emit *e, const clconv_task *t,
+                         const clconv_nest *nest, const clconv_wgmma_tile *c,
+                         const clconv_wgmma_target *to)
 {
-    clconv_emit_open(e, "int dy_run(const block_t *b, const sizes_t *s, "
-                        "int row, int k)");
-    clconv_emit_line(e, nhwc ? "return b->k0 + row + 8 <= s->group_k;"
-                             : "return k % s->q + 8 <= s->q;");
-    clconv_emit_close(e);
-    clconv_emit_blank(e);
-    clconv_emit_open(e, "int x_run(const block_t *b, const sizes_t *s, "
-                        "int row, int k)");
-    clconv_emit_line(e, nhwc ? "return (b->column0 + row) % s->group_c + 8 "
-                               "<= s->group_c;"
-                             : "return k % s->q + 8 <= s->q;");
-    clconv_emit_close(e);
-    clconv_emit_blank(e);
-}
-
-static void emit_functions(clconv_emit *e, const clconv_task *t,
-                           const clconv_nest *nest)
-{
-    clconv_weight_nest_emit(e);
-    emit_runs(e, t->problem->layout == CLCONV_NHWC);
-    clconv_gemm_emit_functions(e, t, nest);
-    clconv_output_emit_store(e, t->problem, CLCONV_DW, 1);
-}
-
-/* The sum at row m, column n of the tile: into dW, or beside the other parts
- * of the same element. */
-static void emit_store(clconv_emit *e, const clconv_task *t,
-                       const clconv_nest *nest)
-{
-    bool direct = t->values[SPLIT] == 1;
-    if (direct)
+    clconv_weight_nest_emit_place(e);
+    clconv_gemm_emit_product(e, t, c, NULL);
+    if (!to->partial)
         clconv_output_emit_tally(e, t->problem, CLCONV_DW);
-    clconv_gemm_open_walk(e, t, nest);
-    clconv_emit_line(e, direct ? "store_dw(dw, i, value, beta$tally);"
-                               : "scratch[block.part * (sizes.k * "
-                                 "sizes.w_image) + i] = value;");
-    clconv_gemm_close_walk(e);
-    if (direct)
+    clconv_wgmma_store_emit(e, t, c, nest, to);
+    if (!to->partial)
         clconv_output_emit_flush(e, t->problem, CLCONV_DW);
+    clconv_emit_close(e);
 }
 
 static void emit(clconv_emit *e, const clconv_task *t)
 {
-    clconv_nest nest = clconv_weight_nest(t->problem);
+    clconv_nest nest = nest_of(t->problem);
+    clconv_wgmma_tile c = clconv_gemm_tile_of(t, &nest);
     clconv_pass pass[CLCONV_MAX_PASSES];
-    int count = passes(t, 1, pass);
-    emit_functions(e, t, &nest);
-    clconv_entry_open(e, t, &pass[0], CLCONV_GEMM_ATTRIBUTE);
-    clconv_weight_nest_emit_place(e);
-    clconv_gemm_emit_product(e, t, &nest);
-    emit_store(e, t, &nest);
-    clconv_emit_close(e);
+    int count = passes(t, t->problem->n, pass);
+    const clconv_wgmma_target to = {
+        count > 1 ? "__global float *partial = scratch + block.part * (sizes.k "
+                    "* sizes.w_image);"
+                  : NULL};
+    clconv_weight_nest_emit_packed(e);
     if (count > 1)
-        clconv_weight_nest_emit_sum(e, t, &pass[1], CLCONV_GEMM_ATTRIBUTE);
+        clconv_weight_nest_emit_parts(e, true);
+    clconv_gemm_emit_functions(e, t, &c);
+    clconv_wgmma_store_emit_functions(e, t, &c, &nest, &to);
+    if (count > 1)
+        clconv_output_emit_store(e, t->problem, CLCONV_DW, 1);
+    clconv_gemm_open_entry(e, t, &pass[0]);
+    emit_product(e, t, &nest, &c, &to);
+    if (count > 1)
+        clconv_weight_nest_emit_parts_sum(e, t, &pass[1], SUM_ATTRIBUTE);
 }
 
 const clconv_kernel clconv_bwd_weight_mma = {
-    .name = "bwd_weight_mma",
+    .name = ENTRY,
     .role = CLCONV_ROLE_BWD_WEIGHT,
-    .revision = 2,
+    .revision = 3,
     .summary = "dW on a matrix unit, any shape",
     .params = params,
     .param_count = PARAMS,
     .covers = covers,
     .defaults = defaults,
-    .legal = clconv_gemm_legal,
+    .legal = legal,
     .cost = cost,
     .wants_copies = wants_copies,
     .finishes_bias = finishes_bias,

@@ -123,7 +123,17 @@ void clconv_data_nest_pass(const clconv_task *t, const char *entry,
 
 /* ---- Text ------------------------------------------------------------- */
 
-static void emit_block_type(clconv_emit *e)
+/* What is read: the tensors, W prepared, or packed copies. */
+typedef enum form { PLAIN, PREPARED, PACKED } form;
+
+static void emit_step_members(clconv_emit *e)
+{
+    clconv_emit_line(e, "    int y0, x0, y_step, x_step; /* where taps lead, "
+                        "from the first on */");
+    clconv_emit_line(e, "    int channel, r, t, y, x; /* of the step */");
+}
+
+static void emit_block_type(clconv_emit *e, clconv_data_order order)
 {
     clconv_emit_line(e, "/* One work-group's tile of dX. */");
     clconv_emit_line(e, "typedef struct {");
@@ -138,14 +148,52 @@ static void emit_block_type(clconv_emit *e)
     clconv_emit_line(e, "    int taps_s, taps; /* of them in a filter row, in "
                         "all */");
     clconv_emit_line(e, "    int begin, end; /* terms */");
+    if (order == CLCONV_DATA_STEPS)
+        emit_step_members(e);
     clconv_emit_line(e, "} block_t;");
+    clconv_emit_blank(e);
+}
+
+static void emit_first_step(clconv_emit *e)
+{
+    clconv_emit_line(e, "b->channel = 0;");
+    clconv_emit_line(e, "b->r = b->r0;");
+    clconv_emit_line(e, "b->t = b->s0;");
+    clconv_emit_line(e, "b->y0 = (y - b->r0 * s->dilation_h) / s->stride_h;");
+    clconv_emit_line(e, "b->x0 = (x - b->s0 * s->dilation_w) / s->stride_w;");
+    clconv_emit_line(e, "b->y_step = b->r_step * s->dilation_h / s->stride_h;");
+    clconv_emit_line(e, "b->x_step = b->s_step * s->dilation_w / s->stride_w;");
+    clconv_emit_line(e, "b->y = b->y0;");
+    clconv_emit_line(e, "b->x = b->x0;");
+}
+
+/* On to the next tap, or the first one of the next channels: a step of dY is
+ * whole where there is another tap. */
+static void emit_next_step(clconv_emit *e)
+{
+    clconv_nest_open_function(e,
+                              "void block_next(block_t *b, const sizes_t *s)");
+    clconv_emit_line(e, "b->t += b->s_step;");
+    clconv_emit_line(e, "b->x -= b->x_step;");
+    clconv_emit_line(e, "if (b->t < s->s)");
+    clconv_emit_line(e, "    return;");
+    clconv_emit_line(e, "b->t = b->s0;");
+    clconv_emit_line(e, "b->x = b->x0;");
+    clconv_emit_line(e, "b->r += b->r_step;");
+    clconv_emit_line(e, "b->y -= b->y_step;");
+    clconv_emit_line(e, "if (b->r < s->r)");
+    clconv_emit_line(e, "    return;");
+    clconv_emit_line(e, "b->r = b->r0;");
+    clconv_emit_line(e, "b->y = b->y0;");
+    clconv_emit_line(e, "b->channel += $tile_k;");
+    clconv_emit_close(e);
     clconv_emit_blank(e);
 }
 
 /* r = r0 + i * r_step are all the taps whose dY row is whole. */
 static void emit_taps(clconv_emit *e, clconv_data_order order)
 {
-    bool blocks = order == CLCONV_DATA_CHANNEL_BLOCKS;
+    bool blocks = order != CLCONV_DATA_CHANNELS_FASTEST;
     clconv_nest_open_function(e,
                               "void block_taps(block_t *b, const sizes_t *s)");
     clconv_emit_line(e, "int y = b->h0 + s->pad_top;");
@@ -167,6 +215,8 @@ static void emit_taps(clconv_emit *e, clconv_data_order order)
     clconv_emit_line(e, blocks ? "b->end = b->taps * ((s->group_k + $tile_k - "
                                  "1) / $tile_k * $tile_k);"
                                : "b->end = b->taps * $tap_terms;");
+    if (order == CLCONV_DATA_STEPS)
+        emit_first_step(e);
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
@@ -222,9 +272,9 @@ static void emit_dy_row(clconv_emit *e)
         e, "spot_t dy_row(const block_t *b, const sizes_t *s, "
            "int row)");
     clconv_emit_line(e, "int3 pixel = pixel_at(b, s, row);");
-    clconv_emit_line(e, "long at = pixel.x * s->dy_image + pixel.y * s->dy_row "
-                        "+ pixel.z * s->dy_column;");
-    clconv_emit_line(e, "at += b->group * s->group_k * s->dy_channel;");
+    clconv_emit_line(e, "long at = pixel.x * $dy_image + pixel.y * $dy_row "
+                        "+ pixel.z * $dy_column;");
+    clconv_emit_line(e, "at += b->group * $dy_channels * $dy_channel;");
     clconv_emit_line(e, "return spot(pixel.x >= 0, at, pixel.y, pixel.z);");
     clconv_emit_close(e);
     clconv_emit_blank(e);
@@ -269,40 +319,65 @@ static void emit_dy_term(clconv_emit *e, clconv_data_order order)
                         "/ s->stride_h;");
     clconv_emit_line(e, "int x = (b->w0 + s->pad_left - term.z * "
                         "s->dilation_w) / s->stride_w;");
-    clconv_emit_line(e, "long at = term.x * s->dy_channel + y * s->dy_row + "
-                        "x * s->dy_column;");
+    clconv_emit_line(e, "long at = term.x * $dy_channel + y * $dy_row + x * "
+                        "$dy_column;");
     clconv_emit_line(e, "return spot(1, at, y, x);");
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
 
 /* The strides of W. */
-static void set_w(clconv_emit *e, bool prepared)
+static void set_w(clconv_emit *e, form f)
 {
-    clconv_emit_set_text(e, "w_row",
-                         prepared ? "(long)s->s * s->group_c" : "s->w_row");
-    clconv_emit_set_text(e, "w_column",
-                         prepared ? "(long)s->group_c" : "s->w_column");
-    clconv_emit_set_text(e, "w_channel", prepared ? "1" : "s->w_channel");
+    clconv_nest_set_strides(e, CLCONV_W, f == PACKED);
+    if (f != PREPARED)
+        return;
+    clconv_emit_set_text(e, "w_row", "(long)s->s * s->group_c");
+    clconv_emit_set_text(e, "w_column", "(long)s->group_c");
+    clconv_emit_set_text(e, "w_channel", "1");
 }
 
-static void emit_w(clconv_emit *e, clconv_data_order order, bool prepared)
+static void emit_w_row(clconv_emit *e)
 {
-    set_w(e, prepared);
     clconv_nest_open_function(
         e, "spot_t w_row(const block_t *b, const sizes_t *s, "
            "int row)");
     clconv_emit_line(e, "int c = b->c0 + row;");
-    clconv_emit_line(e, "long at = b->group * s->group_k * s->w_image + "
-                        "c * $w_channel;");
+    clconv_emit_line(e, "long at = b->group * s->group_k * $w_image + c * "
+                        "$w_channel;");
     clconv_emit_line(e, "return spot(c < s->group_c, at, 0, 0);");
     clconv_emit_close(e);
     clconv_emit_blank(e);
+}
+
+static void emit_w_term(clconv_emit *e, clconv_data_order order)
+{
     open_term(e, order,
               "spot_t w_term(const block_t *b, const sizes_t *s, int k)");
-    clconv_emit_line(e, "long at = term.x * s->w_image + term.y * $w_row + "
+    clconv_emit_line(e, "long at = term.x * $w_image + term.y * $w_row + "
                         "term.z * $w_column;");
     clconv_emit_line(e, "return spot(1, at, 0, 0);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* k: any term of the step, whichever step it is. */
+static void emit_step_terms(clconv_emit *e)
+{
+    clconv_nest_open_function(
+        e, "spot_t dy_term(const block_t *b, const sizes_t *s, int k)");
+    clconv_emit_line(e, "int channel = b->channel + k % $tile_k;");
+    clconv_emit_line(e, "long at = channel * $dy_channel + b->y * $dy_row + "
+                        "b->x * $dy_column;");
+    clconv_emit_line(e, "return spot(channel < s->group_k, at, b->y, b->x);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+    clconv_nest_open_function(
+        e, "spot_t w_term(const block_t *b, const sizes_t *s, int k)");
+    clconv_emit_line(e, "int channel = b->channel + k % $tile_k;");
+    clconv_emit_line(e, "long at = channel * $w_image + b->r * $w_row + b->t "
+                        "* $w_column;");
+    clconv_emit_line(e, "return spot(channel < s->group_k, at, 0, 0);");
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
@@ -337,31 +412,48 @@ void clconv_data_nest_emit_blocks(clconv_emit *e, clconv_data_order order,
     clconv_emit_set_text(e, "tap_terms", tap_terms);
     clconv_sizes_emit(e);
     clconv_emit_part(e, "taps");
-    emit_block_type(e);
+    emit_block_type(e, order);
     emit_taps(e, order);
     emit_place(e);
     emit_pixel(e);
-    emit_term(e, order);
+    if (order == CLCONV_DATA_STEPS)
+        emit_next_step(e);
+    else
+        emit_term(e, order);
     emit_dx(e);
 }
 
-static void emit_nest(clconv_emit *e, clconv_data_order order, bool prepared)
+static void emit_nest(clconv_emit *e, clconv_data_order order, form f)
 {
+    if (f == PACKED)
+        clconv_emit_part(e, "padded");
     clconv_data_nest_emit_blocks(e, order, "s->group_k");
     clconv_emit_part(e, "spot");
+    clconv_nest_set_strides(e, CLCONV_DY, f == PACKED);
+    set_w(e, f);
     emit_dy_row(e);
-    emit_dy_term(e, order);
-    emit_w(e, order, prepared);
+    if (order != CLCONV_DATA_STEPS)
+        emit_dy_term(e, order);
+    emit_w_row(e);
+    if (order != CLCONV_DATA_STEPS)
+        emit_w_term(e, order);
+    else
+        emit_step_terms(e);
 }
 
 void clconv_data_nest_emit(clconv_emit *e, clconv_data_order order)
 {
-    emit_nest(e, order, false);
+    emit_nest(e, order, PLAIN);
 }
 
 void clconv_data_nest_emit_prepared(clconv_emit *e, clconv_data_order order)
 {
-    emit_nest(e, order, true);
+    emit_nest(e, order, PREPARED);
+}
+
+void clconv_data_nest_emit_packed(clconv_emit *e)
+{
+    emit_nest(e, CLCONV_DATA_STEPS, PACKED);
 }
 
 void clconv_data_nest_emit_count(clconv_emit *e)

@@ -19,10 +19,15 @@
 
 /* How the sum runs: for each tap all channels; or for each block of tile_k
  * channels all taps, which read the same few rows of dY again. A last block is
- * padded with zeros; needs the hole $tile_k. */
+ * padded with zeros; needs the hole $tile_k. By steps is the latter order for
+ * kernels that take the terms in turn: block stands at a step of tile_k terms,
+ * which are those that <a>_term() and <b>_term() know, and
+ *     block_next(&block, &sizes)
+ * moves it on to the next one without a division. */
 typedef enum clconv_data_order {
     CLCONV_DATA_CHANNELS_FASTEST,
-    CLCONV_DATA_CHANNEL_BLOCKS
+    CLCONV_DATA_CHANNEL_BLOCKS,
+    CLCONV_DATA_STEPS
 } clconv_data_order;
 
 /* With W as it lies in memory. */
@@ -55,6 +60,9 @@ void clconv_data_nest_pass(const clconv_task *t, const char *entry,
  * $tile_n. */
 void clconv_data_nest_emit(clconv_emit *e, clconv_data_order order);
 void clconv_data_nest_emit_prepared(clconv_emit *e, clconv_data_order order);
+
+/* Of packed copies, by steps: rows and terms are those of whole pieces. */
+void clconv_data_nest_emit_packed(clconv_emit *e);
 
 /* The same without the spots, for kernels that do not ask for elements one by
  * one. tap_terms: terms of a tap, of which those past group_k are zeros; an

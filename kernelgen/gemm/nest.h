@@ -57,6 +57,10 @@ typedef struct clconv_nest {
     bool c_along_m; /* do neighbours in memory follow rows of C? */
 } clconv_nest;
 
+/* The same nest for packed operands: channels are neighbours in memory. along_k:
+ * are those of A terms? Those of B are columns. */
+clconv_nest clconv_nest_packed(clconv_nest nest, bool along_k);
+
 /* Padded images, and with them filters and their holes, below the limit. */
 bool clconv_nest_covers(const clconv_problem *p);
 
@@ -64,8 +68,9 @@ bool clconv_nest_covers(const clconv_problem *p);
  * put block and sizes, which are passed by pointer, in memory. */
 void clconv_nest_open_function(clconv_emit *e, const char *head);
 
-/* long <operand>_at(&block, &sizes, row, k): the index of an element, or -1
- * for zero. */
-void clconv_nest_emit_at(clconv_emit *e, const clconv_nest_operand *o);
+/* Sets the holes $<t>_image, _row, _column, _channel (strides) and _channels
+ * (of a group) of an operand t, expressions of sizes_t *s: of the tensor, or of
+ * its packed copy (pack.h), which need the part padded. */
+void clconv_nest_set_strides(clconv_emit *e, clconv_tensor tensor, bool packed);
 
 #endif

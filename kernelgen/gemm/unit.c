@@ -1,6 +1,5 @@
 /*
- * Emits, for any unit, how fragments are loaded from the tiles, multiplied
- * and walked, all from its facts.
+ * Emits, for any unit, how fragments are multiplied, all from its facts.
  *
  * The emulation keeps the unit's division of labour: each lane puts the
  * fragments that it loaded into the warp's exchange area, as floats, at the
@@ -12,11 +11,14 @@
  */
 #include "unit.h"
 
-extern const clconv_unit clconv_unit_mma_m16n8k16;
+#include "fragments.h"
+
+extern const clconv_unit clconv_unit_mma_m16n8k8, clconv_unit_mma_m16n8k16;
 
 const clconv_unit *clconv_unit_get(clconv_unit_id id)
 {
     switch (id) {
+    case CLCONV_UNIT_MMA_M16N8K8: return &clconv_unit_mma_m16n8k8;
     case CLCONV_UNIT_MMA_M16N8K16: return &clconv_unit_mma_m16n8k16;
     default: return NULL;
     }
@@ -25,26 +27,27 @@ const clconv_unit *clconv_unit_get(clconv_unit_id id)
 bool clconv_unit_fits(const clconv_unit_block *b)
 {
     const clconv_unit *u = b->unit;
-    return b->tile_m % (b->warps * u->m) == 0 && b->tile_n % u->n == 0 &&
-           b->tile_k % u->k == 0;
+    return b->rows % CLCONV_FRAGMENT == 0 && b->columns % CLCONV_FRAGMENT == 0 &&
+           b->terms % CLCONV_FRAGMENT == 0 && CLCONV_FRAGMENT % u->m == 0 &&
+           CLCONV_FRAGMENT % u->n == 0 && CLCONV_FRAGMENT % u->k == 0;
 }
 
-/* Floats of the exchange areas of all warps. */
+/* Floats of a warp's exchange areas. */
 static int exchange_a(const clconv_unit_block *b)
 {
-    return b->tile_m * b->unit->k;
+    return b->rows * CLCONV_FRAGMENT;
 }
 
 static int exchange_b(const clconv_unit_block *b)
 {
-    return b->warps * b->tile_n * b->unit->k;
+    return b->columns * CLCONV_FRAGMENT;
 }
 
 size_t clconv_unit_local_bytes(const clconv_unit_block *b)
 {
     if (!b->emulated)
         return 0;
-    return (size_t)(exchange_a(b) + exchange_b(b)) * sizeof(float);
+    return (size_t)(b->warps * (exchange_a(b) + exchange_b(b))) * sizeof(float);
 }
 
 static void set_holes(clconv_emit *e, const clconv_unit_block *b)
@@ -57,13 +60,12 @@ static void set_holes(clconv_emit *e, const clconv_unit_block *b)
     clconv_emit_set(e, "a_registers", u->a_registers);
     clconv_emit_set(e, "b_registers", u->b_registers);
     clconv_emit_set(e, "c_registers", u->c_registers);
-    clconv_emit_set(e, "m_tiles", b->tile_m / (b->warps * u->m));
-    clconv_emit_set(e, "n_tiles", b->tile_n / u->n);
-    clconv_emit_set(e, "tile_m", b->tile_m);
-    clconv_emit_set(e, "tile_n", b->tile_n);
-    clconv_emit_set(e, "tile_k", b->tile_k);
-    clconv_emit_set(e, "warp_rows", b->tile_m / b->warps);
-    clconv_emit_set(e, "pitch", b->pitch);
+    clconv_emit_set(e, "m_tiles", b->rows / u->m);
+    clconv_emit_set(e, "n_tiles", b->columns / u->n);
+    clconv_emit_set(e, "k_tiles", CLCONV_FRAGMENT / u->k);
+    clconv_emit_set(e, "b_fragments", b->columns / CLCONV_FRAGMENT);
+    clconv_emit_set(e, "terms", b->terms);
+    clconv_emit_set(e, "warps", b->warps);
     clconv_emit_set(e, "exchange_a", exchange_a(b));
     clconv_emit_set(e, "exchange_b", exchange_b(b));
 }
@@ -79,19 +81,7 @@ void clconv_unit_emit_fact(clconv_emit *e, const char *name,
     clconv_emit_blank(e);
 }
 
-/* The halves of a register are neighbours along k and lie at an even k, so
- * that one 32-bit read fetches both. */
-static void emit_load(clconv_emit *e)
-{
-    clconv_emit_open(e, "uint load_pair(__local const ushort *tile, int row, "
-                        "int k)");
-    clconv_emit_line(e, "return as_uint(*(__local const ushort2 *)"
-                        "(tile + row * $pitch + k));");
-    clconv_emit_close(e);
-    clconv_emit_blank(e);
-}
-
-/* The sum of unit_k products, by halving a vector: what a CPU does fast, and
+/* The sum of a fragment's products, by halving a vector: what a CPU does fast, and
  * about the order of a unit, which adds its products before the old sum. */
 static void emit_dot(clconv_emit *e, int terms)
 {
@@ -111,13 +101,28 @@ static void emit_dot(clconv_emit *e, int terms)
     clconv_emit_blank(e);
 }
 
+/* In the warpgroup: lane / 32 is the warp, registers go by tiles of columns. */
+static void emit_sums(clconv_emit *e)
+{
+    clconv_emit_open(e, "int d_row(int lane, int reg, int part)");
+    clconv_emit_line(e, "return lane / $lanes * $unit_m + c_row(lane % $lanes, "
+                        "reg % $c_registers, part);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+    clconv_emit_open(e, "int d_column(int lane, int reg, int part)");
+    clconv_emit_line(e, "return reg / $c_registers * $unit_n + c_column(lane % "
+                        "$lanes, reg % $c_registers, part);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
 void clconv_unit_emit_functions(clconv_emit *e, const clconv_unit_block *b)
 {
     const clconv_unit *u = b->unit;
     set_holes(e, b);
     clconv_emit_part(e, b->emulated ? "half_value" : u->native_part);
     if (b->emulated)
-        emit_dot(e, u->k);
+        emit_dot(e, CLCONV_FRAGMENT);
     clconv_emit_line(e, "/* Where the unit keeps its elements. */");
     clconv_unit_emit_fact(e, "a_row", &u->a_row);
     clconv_unit_emit_fact(e, "a_k", &u->a_k);
@@ -125,7 +130,7 @@ void clconv_unit_emit_functions(clconv_emit *e, const clconv_unit_block *b)
     clconv_unit_emit_fact(e, "b_column", &u->b_column);
     clconv_unit_emit_fact(e, "c_row", &u->c_row);
     clconv_unit_emit_fact(e, "c_column", &u->c_column);
-    emit_load(e);
+    emit_sums(e);
 }
 
 /* A small fixed loop. The unit's operands are registers, which no loop can
@@ -137,85 +142,79 @@ static void open_fixed(clconv_emit *e, bool emulated, const char *head)
     clconv_emit_open(e, head);
 }
 
-static void open_accumulators(clconv_emit *e, bool emulated)
+static void close_several(clconv_emit *e, int count)
 {
-    open_fixed(e, emulated, "for (int i = 0; i < $m_tiles; ++i)");
-    open_fixed(e, emulated, "for (int j = 0; j < $n_tiles; ++j)");
-    open_fixed(e, emulated, "for (int reg = 0; reg < $c_registers; ++reg)");
-}
-
-static void close_three(clconv_emit *e)
-{
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < count; ++i)
         clconv_emit_close(e);
 }
 
 void clconv_unit_emit_start(clconv_emit *e, const clconv_unit_block *b)
 {
+    if (!b->emulated)
+        return;
     set_holes(e, b);
-    if (b->emulated) {
-        clconv_emit_line(e, "__local float exchange_a[$exchange_a];");
-        clconv_emit_line(e, "__local float exchange_b[$exchange_b];");
-    }
-    clconv_emit_line(e, "int lane = item % $lanes;");
-    clconv_emit_line(e, "int warp = item / $lanes;");
-    clconv_emit_line(e, "float acc[$m_tiles][$n_tiles][$c_registers];");
-    open_accumulators(e, b->emulated);
-    clconv_emit_line(e, "acc[i][j][reg] = 0.0f;");
-    close_three(e);
+    clconv_emit_line(e, "__local float exchange_a[$warps * $exchange_a];");
+    clconv_emit_line(e, "__local float exchange_b[$warps * $exchange_b];");
+    clconv_emit_line(e, "__local float *warp_a = exchange_a + item / $lanes * "
+                        "$exchange_a;");
+    clconv_emit_line(e, "__local float *warp_b = exchange_b + item / $lanes * "
+                        "$exchange_b;");
 }
 
-/* a[i], b[j]: the fragments of this lane at step k of the tiles. */
+/* a[i], b[j]: the fragments of this lane at step k of the stage. */
 static void emit_fragments(clconv_emit *e, bool emulated)
 {
-    clconv_emit_line(e, "uint a[$m_tiles][$a_registers];");
-    clconv_emit_line(e, "uint b[$n_tiles][$b_registers];");
+    clconv_emit_line(e, "uint a[$m_tiles][4], b[$b_fragments][4];");
     open_fixed(e, emulated, "for (int i = 0; i < $m_tiles; ++i)");
-    open_fixed(e, emulated, "for (int reg = 0; reg < $a_registers; ++reg)");
-    clconv_emit_line(e, "a[i][reg] = load_pair(tile_a, warp * $warp_rows + "
-                        "i * $unit_m +");
-    clconv_emit_line(e, "    a_row(lane, reg, 0), k + a_k(lane, reg, 0));");
+    clconv_emit_line(e, "load_a(a[i], tiles, at, a_row0 + 64 * i, k, lane);");
     clconv_emit_close(e);
+    open_fixed(e, emulated, "for (int j = 0; j < $b_fragments; ++j)");
+    clconv_emit_line(e,
+                     "load_b(b[j], tiles, at + $a_bytes, b_column0 + 16 * j, "
+                     "k, lane);");
     clconv_emit_close(e);
+}
+
+/* One multiplication: a[i] + q * $a_registers and what follows are A, and so
+ * on. */
+static void open_products(clconv_emit *e, bool emulated)
+{
+    open_fixed(e, emulated, "for (int q = 0; q < $k_tiles; ++q)");
+    open_fixed(e, emulated, "for (int i = 0; i < $m_tiles; ++i)");
     open_fixed(e, emulated, "for (int j = 0; j < $n_tiles; ++j)");
-    open_fixed(e, emulated, "for (int reg = 0; reg < $b_registers; ++reg)");
-    clconv_emit_line(e, "b[j][reg] = load_pair(tile_b, j * $unit_n +");
-    clconv_emit_line(e, "    b_column(lane, reg, 0), k + b_k(lane, reg, 0));");
-    clconv_emit_close(e);
-    clconv_emit_close(e);
 }
 
 static void emit_native(clconv_emit *e)
 {
-    open_fixed(e, false, "for (int i = 0; i < $m_tiles; ++i)");
-    open_fixed(e, false, "for (int j = 0; j < $n_tiles; ++j)");
-    clconv_emit_line(e, "unit_multiply(acc[i][j], a[i], b[j]);");
-    clconv_emit_close(e);
-    clconv_emit_close(e);
+    open_products(e, false);
+    clconv_emit_line(e, "unit_multiply(sum[i] + j * $c_registers, a[i] + q * "
+                        "$a_registers, b[j / 2] + j % 2 * 2 + q * "
+                        "$b_registers);");
+    close_several(e, 3);
 }
 
 /* Both exchange areas are [row or column][k] a warp. */
 static void emit_exchange(clconv_emit *e)
 {
     clconv_emit_line(e, "/* Each lane shows its fragments to its warp. */");
-    clconv_emit_line(e, "__local float *warp_a = exchange_a + "
-                        "warp * $warp_rows * $unit_k;");
-    clconv_emit_line(e, "__local float *warp_b = exchange_b + "
-                        "warp * $tile_n * $unit_k;");
+    clconv_emit_open(e, "for (int q = 0; q < $k_tiles; ++q)");
+    clconv_emit_open(e, "for (int part = 0; part < 2; ++part)");
     clconv_emit_open(e, "for (int i = 0; i < $m_tiles; ++i)");
     clconv_emit_open(e, "for (int reg = 0; reg < $a_registers; ++reg)");
-    clconv_emit_open(e, "for (int part = 0; part < 2; ++part)");
-    clconv_emit_line(e, "warp_a[(i * $unit_m + a_row(lane, reg, part)) * "
-                        "$unit_k + a_k(lane, reg, part)] =");
-    clconv_emit_line(e, "    half_value(a[i][reg] >> 16 * part & 0xffff);");
-    close_three(e);
+    clconv_emit_line(e, "warp_a[(i * $unit_m + a_row(lane % $lanes, reg, "
+                        "part)) * 16 + q * $unit_k + a_k(lane % $lanes, reg, "
+                        "part)] =");
+    clconv_emit_line(e, "    half_value(a[i][q * $a_registers + reg] >> 16 * "
+                        "part & 0xffff);");
+    close_several(e, 2);
     clconv_emit_open(e, "for (int j = 0; j < $n_tiles; ++j)");
     clconv_emit_open(e, "for (int reg = 0; reg < $b_registers; ++reg)");
-    clconv_emit_open(e, "for (int part = 0; part < 2; ++part)");
-    clconv_emit_line(e, "warp_b[(j * $unit_n + b_column(lane, reg, part)) * "
-                        "$unit_k + b_k(lane, reg, part)] =");
-    clconv_emit_line(e, "    half_value(b[j][reg] >> 16 * part & 0xffff);");
-    close_three(e);
+    clconv_emit_line(e, "warp_b[(j * $unit_n + b_column(lane % $lanes, reg, "
+                        "part)) * 16 + q * $unit_k + b_k(lane % $lanes, reg, "
+                        "part)] =");
+    clconv_emit_line(e, "    half_value(b[j / 2][j % 2 * 2 + q * $b_registers "
+                        "+ reg] >> 16 * part & 0xffff);");
+    close_several(e, 4);
 }
 
 static void emit_products(clconv_emit *e)
@@ -225,11 +224,11 @@ static void emit_products(clconv_emit *e)
     clconv_emit_open(e, "for (int j = 0; j < $n_tiles; ++j)");
     clconv_emit_open(e, "for (int reg = 0; reg < $c_registers; ++reg)");
     clconv_emit_line(e, "__local const float *x = warp_a + (i * $unit_m + "
-                        "c_row(lane, reg, 0)) * $unit_k;");
+                        "c_row(lane % $lanes, reg, 0)) * 16;");
     clconv_emit_line(e, "__local const float *y = warp_b + (j * $unit_n + "
-                        "c_column(lane, reg, 0)) * $unit_k;");
-    clconv_emit_line(e, "acc[i][j][reg] += unit_dot(x, y);");
-    close_three(e);
+                        "c_column(lane % $lanes, reg, 0)) * 16;");
+    clconv_emit_line(e, "sum[i][j * $c_registers + reg] += unit_dot(x, y);");
+    close_several(e, 3);
 }
 
 static void emit_emulation(clconv_emit *e)
@@ -243,26 +242,11 @@ static void emit_emulation(clconv_emit *e)
 void clconv_unit_emit_multiply(clconv_emit *e, const clconv_unit_block *b)
 {
     set_holes(e, b);
-    open_fixed(e, b->emulated, "for (int k = 0; k < $tile_k; k += $unit_k)");
+    open_fixed(e, b->emulated, "for (int k = 0; k < $terms; k += 16)");
     emit_fragments(e, b->emulated);
     if (b->emulated)
         emit_emulation(e);
     else
         emit_native(e);
     clconv_emit_close(e);
-}
-
-void clconv_unit_open_walk(clconv_emit *e, const clconv_unit_block *b)
-{
-    set_holes(e, b);
-    open_accumulators(e, b->emulated);
-    clconv_emit_line(e, "int m = warp * $warp_rows + i * $unit_m + "
-                        "c_row(lane, reg, 0);");
-    clconv_emit_line(e, "int n = j * $unit_n + c_column(lane, reg, 0);");
-    clconv_emit_line(e, "float value = acc[i][j][reg];");
-}
-
-void clconv_unit_close_walk(clconv_emit *e)
-{
-    close_three(e);
 }

@@ -1,18 +1,20 @@
 /*
  * A matrix unit as facts: the shape of one multiplication, which lane holds
- * which element, and how the unit rounds. Loop nests are written against this
+ * which element, and how the unit rounds. Kernels are written against this
  * header alone, so that they know no unit's layout:
  *
  *     clconv_unit_block block = {.unit = clconv_unit_get(id), ...};
  *     clconv_unit_emit_functions(e, &block);  // between functions
- *     ... in the kernel, with int item, tile_a and tile_b declared:
- *     clconv_unit_emit_start(e, &block);      // lane, warp, acc = 0, scratch
- *     ... each time that tile_a and tile_b are filled:
- *     clconv_unit_emit_multiply(e, &block);   // acc += tile_a * tile_b
- *     ... at the end, once an accumulator:
- *     clconv_unit_open_walk(e, &block);       // int m, int n, float value
- *     clconv_emit_line(e, "...store value at row m and column n...");
- *     clconv_unit_close_walk(e);
+ *     ... in the kernel, with int item, lane, float sum[][] declared:
+ *     clconv_unit_emit_start(e, &block);      // what an emulation needs
+ *     ... each time that a stage of A and B is there:
+ *     clconv_unit_emit_multiply(e, &block);   // sum += A * B
+ *
+ * Four warps are a warpgroup, of which each has 16 of every 64 rows, as with
+ * Hopper's warpgroup products; so both leave their sums in the same places:
+ *
+ *     int d_row(lane, reg, 0), d_column(lane, reg, 0)
+ *         of sum[i][reg] in the i-th 64 rows of the warpgroup, lane = 0 to 127
  *
  * One multiplication is C[m][n] += A[m][k] * B[k][n], fp16 times fp16 into
  * fp32, done by the lanes of a warp together. A 32-bit register of A or B
@@ -71,23 +73,18 @@ typedef struct clconv_unit {
 /* NULL for a unit that is not described by fragments. */
 const clconv_unit *clconv_unit_get(clconv_unit_id id);
 
-/*
- * What one work-group multiplies: tile_a holds rows x tile_k halves and
- * tile_b columns x tile_k, as ushort, k innermost, a row every pitch halves.
- * The warps share the rows out among them; each takes all columns.
- */
+/* What a warp multiplies of a stage: loads are fragments.h's. */
 typedef struct clconv_unit_block {
     const clconv_unit *unit;
-    bool emulated; /* products in plain OpenCL C */
-    int warps;
-    int tile_m, tile_n, tile_k; /* multiples of warps * m, n, k */
-    int pitch;
+    bool emulated;            /* products in plain OpenCL C */
+    int warps;                /* of the work-group */
+    int rows, columns, terms; /* multiples of 16 */
 } clconv_unit_block;
 
-/* Does the unit divide the block evenly? */
+/* Are these multiples of fragments, and those of the unit? */
 bool clconv_unit_fits(const clconv_unit_block *b);
 
-/* Bytes of local memory beside the tiles. */
+/* Bytes of local memory that an emulation needs. */
 size_t clconv_unit_local_bytes(const clconv_unit_block *b);
 
 /* int name(int lane, int reg, int part) */
@@ -95,13 +92,15 @@ void clconv_unit_emit_fact(clconv_emit *e, const char *name,
                            const clconv_unit_fact *fact);
 
 void clconv_unit_emit_functions(clconv_emit *e, const clconv_unit_block *b);
+
+/* In the kernel, once. */
 void clconv_unit_emit_start(clconv_emit *e, const clconv_unit_block *b);
 
-/* All work-items must come here together: an emulation has barriers. The
- * caller's barriers stand before and after. */
+/*
+ * Multiplies the stage of A at address at and of B at at + $a_bytes: rows of A
+ * from int a_row0 on, 16 of every 64, columns of B from int b_column0 on.
+ * All work-items must come here together: an emulation has barriers.
+ */
 void clconv_unit_emit_multiply(clconv_emit *e, const clconv_unit_block *b);
-
-void clconv_unit_open_walk(clconv_emit *e, const clconv_unit_block *b);
-void clconv_unit_close_walk(clconv_emit *e);
 
 #endif

@@ -36,6 +36,11 @@ clconv_nest clconv_weight_nest(const clconv_problem *p)
     };
 }
 
+bool clconv_weight_nest_taps_fastest(const clconv_problem *p)
+{
+    return p->layout == CLCONV_NCHW && p->r * p->s > 1;
+}
+
 int64_t clconv_weight_nest_columns(const clconv_problem *p)
 {
     return p->r * p->s * p->group_c;
@@ -221,8 +226,8 @@ static void emit_dy(clconv_emit *e)
         e, "spot_t dy_row(const block_t *b, const sizes_t *s, "
            "int row)");
     clconv_emit_line(e, "int k = b->k0 + row;");
-    clconv_emit_line(e, "long at = (b->group * s->group_k + k) * "
-                        "s->dy_channel;");
+    clconv_emit_line(e, "long at = (b->group * $dy_channels + k) * "
+                        "$dy_channel;");
     clconv_emit_line(e, "return spot(k < s->group_k, at, 0, 0);");
     clconv_emit_close(e);
     clconv_emit_blank(e);
@@ -230,8 +235,8 @@ static void emit_dy(clconv_emit *e)
         e, "spot_t dy_term(const block_t *b, const sizes_t *s, "
            "int k)");
     clconv_emit_line(e, "int3 pixel = pixel_at(s, k);");
-    clconv_emit_line(e, "long at = pixel.x * s->dy_image + "
-                        "pixel.y * s->dy_row + pixel.z * s->dy_column;");
+    clconv_emit_line(e, "long at = pixel.x * $dy_image + "
+                        "pixel.y * $dy_row + pixel.z * $dy_column;");
     clconv_emit_line(e, "return spot(k < b->end, at, 0, 0);");
     clconv_emit_close(e);
     clconv_emit_blank(e);
@@ -259,8 +264,8 @@ static void emit_x(clconv_emit *e)
     clconv_emit_line(e, "int3 column = column_at(s, b->column0 + row);");
     clconv_emit_line(e, "int y = column.y * s->dilation_h - s->pad_top;");
     clconv_emit_line(e, "int x = column.z * s->dilation_w - s->pad_left;");
-    clconv_emit_line(e, "long at = (b->group * s->group_c + column.x) * "
-                        "s->x_channel + y * s->x_row + x * s->x_column;");
+    clconv_emit_line(e, "long at = (b->group * $x_channels + column.x) * "
+                        "$x_channel + y * $x_row + x * $x_column;");
     clconv_emit_line(e, "return spot(1, at, y, x);");
     clconv_emit_close(e);
     clconv_emit_blank(e);
@@ -270,8 +275,8 @@ static void emit_x(clconv_emit *e)
     clconv_emit_line(e, "int3 pixel = pixel_at(s, k);");
     clconv_emit_line(e, "int y = pixel.y * s->stride_h;");
     clconv_emit_line(e, "int x = pixel.z * s->stride_w;");
-    clconv_emit_line(e, "long at = pixel.x * s->x_image + y * s->x_row + "
-                        "x * s->x_column;");
+    clconv_emit_line(e, "long at = pixel.x * $x_image + y * $x_row + "
+                        "x * $x_column;");
     clconv_emit_line(e, "return spot(k < b->end, at, y, x);");
     clconv_emit_close(e);
     clconv_emit_blank(e);
@@ -317,13 +322,27 @@ void clconv_weight_nest_emit_blocks(clconv_emit *e, const char *tap_columns)
     emit_blocks(e, true);
 }
 
+static void emit_operands(clconv_emit *e, bool packed)
+{
+    clconv_emit_part(e, "spot");
+    clconv_nest_set_strides(e, CLCONV_DY, packed);
+    clconv_nest_set_strides(e, CLCONV_X, packed);
+    emit_dy(e);
+    emit_x(e);
+}
+
 void clconv_weight_nest_emit(clconv_emit *e)
 {
     clconv_emit_set_text(e, "tap_columns", "s->group_c");
     emit_blocks(e, false);
-    clconv_emit_part(e, "spot");
-    emit_dy(e);
-    emit_x(e);
+    emit_operands(e, false);
+}
+
+void clconv_weight_nest_emit_packed(clconv_emit *e)
+{
+    clconv_emit_part(e, "padded");
+    clconv_weight_nest_emit_blocks(e, "padded(s->group_c)");
+    emit_operands(e, true);
 }
 
 void clconv_weight_nest_emit_count(clconv_emit *e)

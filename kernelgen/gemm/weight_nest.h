@@ -32,6 +32,10 @@ clconv_nest clconv_weight_nest(const clconv_problem *p);
 bool clconv_weight_nest_covers(const clconv_problem *p, int least_m,
                                int least_n);
 
+/* Is dW [k][c][r][s]? Stores of single elements, far from each other, then take
+ * more than a tile's products. */
+bool clconv_weight_nest_taps_fastest(const clconv_problem *p);
+
 /* Columns of C in a group. */
 int64_t clconv_weight_nest_columns(const clconv_problem *p);
 
@@ -67,6 +71,10 @@ int clconv_weight_nest_passes(const clconv_task *t, const char *entry,
 /* Types and functions, sizes_t among them. Needs the holes $tile_m, $tile_n
  * and $tile_k. */
 void clconv_weight_nest_emit(clconv_emit *e);
+
+/* Of packed copies: rows are those of whole pieces, and a tap has padded(group_c)
+ * columns. */
+void clconv_weight_nest_emit_packed(clconv_emit *e);
 
 /* The same without the spots, for kernels that do not ask for elements one by
  * one. tap_columns: columns of a tap, of which those past group_c are not in

@@ -25,13 +25,9 @@ static const clconv_param params[] = {CLCONV_WGMMA_PARAM_ROWS};
 #define OPERANDS (CLCONV_BIT(CLCONV_DY) | CLCONV_BIT(CLCONV_W))
 #define ORDER CLCONV_DATA_CHANNELS_FASTEST
 
-/* Operands have channels last, whatever the tensors have. */
 static clconv_nest nest_of(const clconv_problem *p)
 {
-    clconv_nest nest = clconv_data_nest(p);
-    nest.a.along_k = true;
-    nest.b.along_k = false;
-    return nest;
+    return clconv_nest_packed(clconv_data_nest(p), true);
 }
 
 /* A stage is a line of channels of one tap. */

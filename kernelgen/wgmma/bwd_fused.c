@@ -119,13 +119,15 @@ static double bytes_of(const clconv_task *t, const clconv_fused *f)
     return bytes;
 }
 
-/* Multiply-adds of both products, as a share of the peak outside the unit, and
- * what an element costs that is read by itself: measured on an H200. */
+/* Multiply-adds of both products, as a share of the peak outside the unit, the
+ * same beside so many sums that nothing is read between products, and what an
+ * element costs that is read by itself: measured on an H200. */
 #define SHARE 16.0
-#define ELEMENT 24.0
+#define CROWDED_SHARE 12.5
+#define ELEMENT 20.0
 
-/* Groups were not: other kernels are taken unless they cost more than twice. */
-#define GROUPED 2.0
+/* In groups it took so much longer (n64c256h28w28k256r3s3p1g32, fp16, NHWC). */
+#define GROUPED 2.5
 
 static double cost(const clconv_task *t)
 {
@@ -137,7 +139,8 @@ static double cost(const clconv_task *t)
     int64_t tiles = clconv_divide_up((int64_t)length, f.rows);
     double turns =
         (double)clconv_divide_up(tiles, f.parts) * f.parts * f.rows / length;
-    double done = length * f.k_line * (f.c_line + 64.0) * f.taps / SHARE;
+    double share = sums_of(&f) > BETWEEN_SUMS ? CROWDED_SHARE : SHARE;
+    double done = length * f.k_line * (f.c_line + 64.0) * f.taps / share;
     double read = p->layout == CLCONV_NHWC
                       ? 0
                       : ELEMENT * length * (double)(f.k_line + f.c_line);
@@ -145,6 +148,21 @@ static double cost(const clconv_task *t)
     double sum = moved + (done + read) * turns * (double)p->groups +
                  clconv_cost_launch(t->device, 2);
     return p->groups == 1 ? sum : GROUPED * sum;
+}
+
+/* Ahead, small turns leave more of them under way. */
+static void choose_reads(const clconv_task *t, int *values)
+{
+    clconv_fused f = fused_of(t);
+    if (sums_of(&f) <= BETWEEN_SUMS)
+        return;
+    int at_once = values[AT_ONCE];
+    values[READS] = AHEAD;
+    values[AT_ONCE] = 1;
+    if (legal(t))
+        return;
+    values[READS] = AFTER;
+    values[AT_ONCE] = at_once;
 }
 
 /* The cheapest that is legal. */
@@ -155,8 +173,7 @@ static void defaults(const clconv_problem *p, const clconv_device *d,
     double least = -1;
     clconv_param_first(params, PARAMS, values);
     values[SHAPE] = CLCONV_SHAPE_BAKED;
-    clconv_fused f = fused_of(&task);
-    values[READS] = sums_of(&f) <= BETWEEN_SUMS ? BETWEEN : AFTER;
+    choose_reads(&task, values);
     int best = values[ROWS];
     for (int i = 0; i < params[ROWS].count; ++i) {
         values[ROWS] = params[ROWS].values[i];
@@ -471,6 +488,7 @@ static void emit_ahead(clconv_emit *e, const clconv_task *t,
 {
     for (int i = 0; i < f->rows / CLCONV_WGMMA_M; ++i)
         emit_block(e, f, i);
+    clconv_fused_emit_find(e);
     emit_finish(e, t, f, nest);
     clconv_emit_open(e, "if (more)");
     clconv_emit_line(e, "barrier(CLK_LOCAL_MEM_FENCE);");
@@ -499,8 +517,7 @@ static void emit_tiles(clconv_emit *e, const clconv_task *t,
     clconv_emit_line(e, "first -= first >= $ring ? $ring : 0;");
     if (f->buffers > 1)
         clconv_emit_line(e, "stage ^= 1;");
-    if (!f->ahead)
-        emit_meet(e, f);
+    emit_meet(e, f);
     clconv_emit_close(e);
 }
 
@@ -584,7 +601,7 @@ static void emit_variables(clconv_emit *e, const clconv_task *t,
     if (t->bias)
         clconv_emit_line(e, "*(__local float8 *)(bias + 8 * item) = 0.0f;");
     if (f->ahead)
-        clconv_fused_emit_slots(e, f);
+        clconv_fused_emit_slots(e, t, f);
     clconv_emit_line(e, "barrier(CLK_LOCAL_MEM_FENCE);");
 }
 

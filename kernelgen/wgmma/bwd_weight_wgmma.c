@@ -45,13 +45,9 @@ static const clconv_param params[] = {
 #define SUM_ITEMS 256
 #define SUM_ATTRIBUTE "__attribute__((reqd_work_group_size(256, 1, 1)))"
 
-/* Operands have channels last, whatever the tensors have. */
 static clconv_nest nest_of(const clconv_problem *p)
 {
-    clconv_nest nest = clconv_weight_nest(p);
-    nest.a.along_k = false;
-    nest.b.along_k = false;
-    return nest;
+    return clconv_nest_packed(clconv_weight_nest(p), false);
 }
 
 /* Tiles of one part. Maps load whole lines of a tap's channels. */
@@ -77,13 +73,6 @@ static int parts(const clconv_problem *p, const clconv_device *d,
     return (int)clconv_max(1, clconv_min((int64_t)wanted, most));
 }
 
-/* Is dW [k][c][r][s]? Stores of single elements, far from each other, then take
- * more than a tile's products. */
-static bool has_taps_fastest(const clconv_problem *p)
-{
-    return p->layout == CLCONV_NCHW && p->r * p->s > 1;
-}
-
 static clconv_weight_tile weight_tile(const clconv_task *t)
 {
     return (clconv_weight_tile){
@@ -93,7 +82,7 @@ static clconv_weight_tile weight_tile(const clconv_task *t)
         .split = parts(t->problem, t->device, t->values),
         .items = clconv_wgmma_items(t),
         .sum_items = SUM_ITEMS,
-        .apart = has_taps_fastest(t->problem),
+        .apart = clconv_weight_nest_taps_fastest(t->problem),
     };
 }
 

@@ -96,17 +96,22 @@ void clconv_fused_emit_loads(clconv_emit *e, const clconv_task *t,
 bool clconv_fused_ahead_suits(const clconv_problem *p);
 void clconv_fused_ahead_set(const clconv_task *t, clconv_fused *f);
 
-/* read_dy(...) or read_x(...) from what was brought; ask_turn(...): see
- * fused_ahead.c. */
+/* Ranges of turns that are kept. */
+int64_t clconv_fused_ranges(const clconv_fused_turns *turns);
+
+/* read_dy(...) or read_x(...) from what was brought; find_ranges(...),
+ * ask_turn(...): see fused_ahead.c. */
 void clconv_fused_emit_ahead_read(clconv_emit *e, const clconv_task *t,
                                   const clconv_fused *f, clconv_tensor tensor);
 void clconv_fused_emit_ask(clconv_emit *e, const clconv_task *t,
                            const clconv_fused *f);
 
 /* In the kernel, see fused_turns.c: before a barrier, slots of turns ahead; then
- * weights, halo and first tile; the next tile; and the two halves of a turn that
+ * weights, halo and first tile; ranges of the tile after the next; the next tile; and the two halves of a turn that
  * is not ahead, with const int turn declared, the first perhaps on a condition. */
-void clconv_fused_emit_slots(clconv_emit *e, const clconv_fused *f);
+void clconv_fused_emit_slots(clconv_emit *e, const clconv_task *t,
+                             const clconv_fused *f);
+void clconv_fused_emit_find(clconv_emit *e);
 void clconv_fused_emit_first(clconv_emit *e, const clconv_task *t,
                              const clconv_fused *f);
 void clconv_fused_emit_tile(clconv_emit *e, const clconv_task *t,

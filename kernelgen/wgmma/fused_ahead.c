@@ -1,19 +1,21 @@
 /*
- * Turns whose tensors the copy unit brings to local memory as the caller has
- * them, while products go on, in slots that take turns. Pixels of a tensor are
+ * Turns whose tensors are brought to local memory as the caller has them, while
+ * products go on, to slots that are used again and again. Pixels of a tensor are
  * numbered without the padding of the line: those between two positions are
- * neighbours in memory, all channels of them (NHWC) or channel by channel, so a
- * turn is one copy, or one a channel and image.
+ * neighbours in memory, all channels of them (NHWC), which is one copy of the
+ * copy unit, or channel by channel (NCHW), where work-items copy pieces.
  *
- *     ask_turn(tiles, slots, full, origins, number, dy, x, begin, end, &line,
- *              &sizes, group, lane)
- *         a warp has that turn copied; nothing past the last tile
+ *     find_ranges(ranges, first, count, begin, end, &line, &sizes, item)
+ *         which pixels so many turns take; empty past the last tile
+ *     ask_turn(tiles, slots, full, ranges, number, dy, x, &sizes, group, item)
+ *         has that turn copied
  *     read_dy(raw, exists, tiles, at, origin, &stream, item, &line, &sizes)
  *         as read_dy of fused_load.c, from the slot at address at, whose first
  *         pixel is origin; and the same for X
  *
  * Turns are numbered in the order in which they are used: the halo's, then of
- * each tile X's and dY's.
+ * each tile X's and dY's. ranges[range_slot(number)] holds those of the halo and
+ * of two tiles.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -32,8 +34,8 @@
 #define FEWEST_SLOTS 2
 #define MOST_SLOTS 16
 
-/* Bytes beside a slot: its barrier and its origin. */
-#define SLOT_STATE 12
+#define SLOT_BARRIER 8
+#define RANGE_BYTES 8
 
 typedef struct source {
     clconv_fused_reader reader;
@@ -86,14 +88,20 @@ void clconv_fused_ahead_set(const clconv_task *t, clconv_fused *f)
 {
     source dy = source_of(t, f, CLCONV_DY), x = source_of(t, f, CLCONV_X);
     clconv_fused_turns turns = clconv_fused_turns_of(t, f);
+    int64_t ranges = clconv_fused_ranges(&turns) * RANGE_BYTES;
     int64_t left = (int64_t)clconv_ring_local_memory(t->device) -
-                   CLCONV_RING_BARRIERS - clconv_fused_local(f);
+                   CLCONV_RING_BARRIERS - clconv_fused_local(f) - ranges;
     f->slot_bytes = clconv_round_up(clconv_max(turn_bytes(&dy), turn_bytes(&x)),
                                     SLOT_ALIGNMENT);
-    int64_t fit = clconv_max(0, left) / (f->slot_bytes + SLOT_STATE);
+    int64_t fit = clconv_max(0, left) / (f->slot_bytes + SLOT_BARRIER);
     fit = clconv_min(fit, clconv_min(turns.x + turns.dy, MOST_SLOTS));
     f->ahead = fit < FEWEST_SLOTS ? 0 : (int)fit;
-    f->ahead_bytes = f->ahead * (f->slot_bytes + SLOT_STATE);
+    f->ahead_bytes = f->ahead * (f->slot_bytes + SLOT_BARRIER) + ranges;
+}
+
+int64_t clconv_fused_ranges(const clconv_fused_turns *turns)
+{
+    return turns->halo + 2 * (turns->x + turns->dy);
 }
 
 /* ---- Pixels ----------------------------------------------------------- */
@@ -124,8 +132,8 @@ static void emit_row_column(clconv_emit *e, const source *s, const char *place)
                         "($s - 1) * $dilation_w;");
 }
 
-/* The number of the pixel at a place, -1 for none; of those before position v. */
-static void emit_pixels(clconv_emit *e, const source *s)
+/* The number of the pixel at a place, -1 for none. */
+static void emit_pixel(clconv_emit *e, const source *s)
 {
     clconv_nest_open_function(e, "int ${tensor}_pixel(const sizes_t *s, const "
                                  "place_t *place)");
@@ -137,6 +145,11 @@ static void emit_pixels(clconv_emit *e, const source *s)
                         "+ column;");
     clconv_emit_close(e);
     clconv_emit_blank(e);
+}
+
+/* Pixels before position v; those between v and v + $batch, rounded. */
+static void emit_range(clconv_emit *e, const source *s)
+{
     clconv_nest_open_function(e, "int ${tensor}_before(const sizes_t *s, const "
                                  "line_t *line, int v)");
     clconv_emit_line(e, "const place_t place = place_at(line, v);");
@@ -149,98 +162,147 @@ static void emit_pixels(clconv_emit *e, const source *s)
                         "s->$width) : 0);");
     clconv_emit_close(e);
     clconv_emit_blank(e);
+    clconv_nest_open_function(e, "int2 ${tensor}_range(const sizes_t *s, const "
+                                 "line_t *line, int v)");
+    clconv_emit_line(e, "const int from = ${tensor}_before(s, line, v);");
+    clconv_emit_line(e, "const int end = ${tensor}_before(s, line, v + "
+                        "$batch);");
+    clconv_emit_line(e, "return (int2)(from / $pixel_step, (end + $pixel_step "
+                        "- 1) / $pixel_step) * $pixel_step;");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
 }
 
 /* ---- Copies ----------------------------------------------------------- */
 
 static void emit_copy_pixels(clconv_emit *e)
 {
-    clconv_emit_line(e, "if (lane == 0 && bytes > 0)");
-    clconv_emit_line(e, "    load_bytes(tiles, to, p + (long)from * "
+    clconv_emit_line(e, "const int bytes = p ? $size * s->$channels * (range.y "
+                        "- range.x) : 0;");
+    clconv_emit_line(e, "if (item > 0)");
+    clconv_emit_line(e, "    return;");
+    clconv_emit_line(e, "barrier_expect(full, bytes);");
+    clconv_emit_line(e, "if (bytes > 0)");
+    clconv_emit_line(e, "    load_bytes(tiles, to, p + (long)range.x * "
                         "s->$channels, bytes, full);");
 }
 
-static void emit_copy_planes(clconv_emit *e)
+/* Work-items that are neighbours take pieces of a channel that are. */
+static void emit_copy_planes(clconv_emit *e, const source *s)
 {
+    int across = 1;
+    while (across * s->step < s->room)
+        across *= 2;
+    clconv_emit_set(e, "across", across);
+    clconv_emit_set(e, "down", CLCONV_FUSED_ITEMS / across);
+    clconv_emit_line(e, "const int piece = $pixel_step * (item % $across);");
+    clconv_emit_line(e, "const int first = item / $across;");
+    clconv_emit_line(e, "const int pixel = range.x + piece;");
+    clconv_emit_open(e, "if (p && pixel < range.y)");
     clconv_emit_line(e, "const int plane = s->$height * s->$width;");
-    clconv_emit_line(e, "#pragma unroll 1");
-    clconv_emit_open(e, "for (int next, at = from; at < end; at = next)");
-    clconv_emit_line(e, "const int image = at / plane;");
-    clconv_emit_line(e, "next = min(end, (image + 1) * plane);");
-    clconv_emit_line(e, "const long first = image * s->${tensor}_image + group "
-                        "* s->$channels * s->$step + at - image * plane;");
-    clconv_emit_line(e, "#pragma unroll 1");
-    clconv_emit_line(e, "for (int c = lane; c < s->$channels; c += 32)");
-    clconv_emit_line(e, "    load_bytes(tiles, to + $size * (c * $room + at - "
-                        "from), p + first + c * s->$step, $size * (next - at), "
-                        "full);");
+    clconv_emit_line(e, "const int image = pixel / plane;");
+    clconv_emit_line(e, "__global const $type *from = p + image * "
+                        "s->${tensor}_image + (group * s->$channels + first) * "
+                        "s->$step + pixel - image * plane;");
+    clconv_emit_line(e, "to += $size * (first * $room + piece);");
+    clconv_emit_open(e, "for (int c = first; c < s->$channels; c += $down)");
+    clconv_emit_line(e, "copy16(tiles, to, (__global const half *)from, 1);");
+    clconv_emit_line(e, "from += $down * s->$step;");
+    clconv_emit_line(e, "to += $down * ($size * $room);");
     clconv_emit_close(e);
+    clconv_emit_close(e);
+    clconv_emit_line(e, "barrier_arrive_copies(full);");
 }
 
-/* Has what lies between positions v and v + $batch copied; returns the first
- * pixel's number. */
 static void emit_ask(clconv_emit *e, const source *s)
 {
     clconv_nest_open_function(
-        e, "int ask_$tensor(__local uchar *tiles, uint to, uint full, __global "
-           "const $type *p, int v, const line_t *line, const sizes_t *s, int "
-           "group, int lane)");
-    clconv_emit_line(e, "const int from = ${tensor}_before(s, line, v) / "
-                        "$pixel_step * $pixel_step;");
-    clconv_emit_line(e, "const int end = p ? (${tensor}_before(s, line, v + "
-                        "$batch) + $pixel_step - 1) / $pixel_step * "
-                        "$pixel_step : from;");
-    clconv_emit_line(e, "const int bytes = $size * s->$channels * (end - "
-                        "from);");
-    clconv_emit_line(e, "if (lane == 0)");
-    clconv_emit_line(e, "    barrier_expect(full, bytes);");
+        e, "void ask_$tensor(__local uchar *tiles, uint to, uint full, "
+           "__global const $type *p, int2 range, const sizes_t *s, int group, "
+           "int item)");
     if (s->planes)
-        emit_copy_planes(e);
+        emit_copy_planes(e, s);
     else
         emit_copy_pixels(e);
-    clconv_emit_line(e, "return from;");
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
 
-static void emit_ask_turn(clconv_emit *e, const clconv_task *t,
-                          const clconv_fused *f, const source *dy,
-                          const source *x)
+/* ---- Turns ------------------------------------------------------------ */
+
+static void set_turns(clconv_emit *e, const clconv_task *t,
+                      const clconv_fused *f)
 {
+    source dy = source_of(t, f, CLCONV_DY), x = source_of(t, f, CLCONV_X);
     clconv_fused_turns turns = clconv_fused_turns_of(t, f);
-    clconv_emit_set_text(e, "dy_type", dy->reader.half_type ? "half" : "float");
-    clconv_emit_set_text(e, "x_type", x->reader.half_type ? "half" : "float");
-    clconv_emit_set(e, "dy_batch", dy->reader.deep * dy->reader.lanes);
-    clconv_emit_set(e, "x_batch", x->reader.deep * x->reader.lanes);
+    clconv_emit_set_text(e, "dy_type", dy.reader.half_type ? "half" : "float");
+    clconv_emit_set_text(e, "x_type", x.reader.half_type ? "half" : "float");
+    clconv_emit_set(e, "dy_batch", dy.reader.deep * dy.reader.lanes);
+    clconv_emit_set(e, "x_batch", x.reader.deep * x.reader.lanes);
     clconv_emit_set(e, "halo_turns", turns.halo);
     clconv_emit_set(e, "x_turns", turns.x);
     clconv_emit_set(e, "tile_turns", turns.x + turns.dy);
-    clconv_nest_open_function(
-        e, "void ask_turn(__local uchar *tiles, uint slots, uint full, __local "
-           "int *origins, int number, __global const $dy_type *dy, __global "
-           "const $x_type *x, int begin, int end, const line_t *line, const "
-           "sizes_t *s, int group, int lane)");
+}
+
+static void emit_turn(clconv_emit *e)
+{
+    clconv_nest_open_function(e, "int range_slot(int number)");
+    clconv_emit_line(e, "return number < $halo_turns ? number : $halo_turns + "
+                        "(number - $halo_turns) % (2 * $tile_turns);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+    clconv_nest_open_function(e, "int is_x_turn(int number)");
+    clconv_emit_line(e, "return number >= $halo_turns && (number - "
+                        "$halo_turns) % $tile_turns < $x_turns;");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+static void emit_find_ranges(clconv_emit *e)
+{
+    clconv_nest_open_function(e,
+                              "int2 range_of(int number, int begin, int end, "
+                              "const line_t *line, const sizes_t *s)");
     clconv_emit_line(e, "const int after = number - $halo_turns;");
-    clconv_emit_line(e,
-                     "const int tile = begin + max(after, 0) / $tile_turns;");
-    clconv_emit_line(e, "if (tile >= end)");
-    clconv_emit_line(e, "    return;");
-    clconv_emit_line(e, "const int slot = number % $ahead;");
-    clconv_emit_line(e, "const uint to = slots + slot * $slot_bytes;");
-    clconv_emit_line(e, "const uint arrived = full + 8 * slot;");
+    clconv_emit_line(e, "const int tile = begin + max(after, 0) / "
+                        "$tile_turns;");
     clconv_emit_line(e, "const int turn = after % $tile_turns;");
-    clconv_emit_line(e, "int origin;");
-    clconv_emit_open(e, "if (after >= 0 && turn < $x_turns)");
-    clconv_emit_line(e, "origin = ask_x(tiles, to, arrived, x, tile * $rows + "
-                        "turn * $x_batch, line, s, group, lane);");
-    clconv_emit_else(e);
+    clconv_emit_line(e, "if (tile >= end)");
+    clconv_emit_line(e, "    return (int2)(0);");
+    clconv_emit_line(e, "if (is_x_turn(number))");
+    clconv_emit_line(e, "    return x_range(s, line, tile * $rows + turn * "
+                        "$x_batch);");
     clconv_emit_line(e, "const int behind = after < 0 ? number * $dy_batch : "
                         "$halo + (turn - $x_turns) * $dy_batch;");
-    clconv_emit_line(e, "origin = ask_dy(tiles, to, arrived, dy, tile * $rows "
-                        "+ behind, line, s, group, lane);");
+    clconv_emit_line(e, "return dy_range(s, line, tile * $rows + behind);");
     clconv_emit_close(e);
-    clconv_emit_line(e, "if (lane == 0)");
-    clconv_emit_line(e, "    origins[slot] = origin;");
+    clconv_emit_blank(e);
+    clconv_nest_open_function(
+        e, "void find_ranges(__local int2 *ranges, int first, int count, int "
+           "begin, int end, const line_t *line, const sizes_t *s, int item)");
+    clconv_emit_line(e, "if (item >= count)");
+    clconv_emit_line(e, "    return;");
+    clconv_emit_line(e, "ranges[range_slot(first + item)] = range_of(first + "
+                        "item, begin, end, line, s);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+static void emit_ask_turn(clconv_emit *e)
+{
+    clconv_nest_open_function(
+        e, "void ask_turn(__local uchar *tiles, uint slots, uint full, __local "
+           "const int2 *ranges, int number, __global const $dy_type *dy, "
+           "__global const $x_type *x, const sizes_t *s, int group, int item)");
+    clconv_emit_line(e, "const int slot = number % $ahead;");
+    clconv_emit_line(e, "const uint to = slots + slot * $slot_bytes;");
+    clconv_emit_line(e, "const int2 range = ranges[range_slot(number)];");
+    clconv_emit_line(e, "if (is_x_turn(number))");
+    clconv_emit_line(e, "    ask_x(tiles, to, full + 8 * slot, x, range, s, "
+                        "group, item);");
+    clconv_emit_line(e, "else");
+    clconv_emit_line(e, "    ask_dy(tiles, to, full + 8 * slot, dy, range, s, "
+                        "group, item);");
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
@@ -331,7 +393,8 @@ void clconv_fused_emit_ahead_read(clconv_emit *e, const clconv_task *t,
 {
     source s = source_of(t, f, tensor);
     set_source(e, &s);
-    emit_pixels(e, &s);
+    emit_pixel(e, &s);
+    emit_range(e, &s);
     emit_ask(e, &s);
     emit_take(e, &s);
     emit_read(e, &s);
@@ -340,6 +403,8 @@ void clconv_fused_emit_ahead_read(clconv_emit *e, const clconv_task *t,
 void clconv_fused_emit_ask(clconv_emit *e, const clconv_task *t,
                            const clconv_fused *f)
 {
-    source dy = source_of(t, f, CLCONV_DY), x = source_of(t, f, CLCONV_X);
-    emit_ask_turn(e, t, f, &dy, &x);
+    set_turns(e, t, f);
+    emit_turn(e);
+    emit_find_ranges(e);
+    emit_ask_turn(e);
 }

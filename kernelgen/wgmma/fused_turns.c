@@ -8,50 +8,60 @@
 
 /* ---- Slots ------------------------------------------------------------ */
 
-void clconv_fused_emit_slots(clconv_emit *e, const clconv_fused *f)
+/* Pixels come by one copy of the copy unit, planes by all work-items. */
+void clconv_fused_emit_slots(clconv_emit *e, const clconv_task *t,
+                             const clconv_fused *f)
 {
+    clconv_fused_turns turns = clconv_fused_turns_of(t, f);
+    clconv_emit_set(e, "ranges", clconv_fused_ranges(&turns));
     clconv_emit_line(e, "const uint slots = base + $slots_begin;");
-    clconv_emit_line(e, "__local int origins[$ahead];");
+    clconv_emit_line(e, "__local int2 ranges[$ranges];");
     if (f->dx.emulated) {
         clconv_emit_line(e, "const uint full = 0;");
         return;
     }
+    clconv_emit_set(e, "arrivals",
+                    t->problem->layout == CLCONV_NCHW ? CLCONV_FUSED_ITEMS : 1);
     clconv_emit_line(e, "__local ulong barriers[$ahead];");
     clconv_emit_line(e, "const uint full = shared_address(barriers);");
     clconv_emit_open(e, "if (item == 0)");
     clconv_emit_line(e, "for (int i = 0; i < $ahead; ++i)");
-    clconv_emit_line(e, "    barrier_init(full + 8 * i, 1);");
+    clconv_emit_line(e, "    barrier_init(full + 8 * i, $arrivals);");
     clconv_emit_line(e, "publish();");
     clconv_emit_close(e);
 }
 
+void clconv_fused_emit_find(clconv_emit *e)
+{
+    clconv_emit_line(e, "find_ranges(ranges, $halo_turns + (tile - begin + 2) "
+                        "* $tile_turns, $tile_turns, begin, end, &line, "
+                        "&sizes, item);");
+}
+
 static void emit_ask(clconv_emit *e)
 {
-    clconv_emit_line(e, "ask_turn(tiles, slots, full, origins, number, dy, x, "
-                        "begin, end, &line, &sizes, group, item);");
+    clconv_emit_line(e, "ask_turn(tiles, slots, full, ranges, number, dy, x, "
+                        "&sizes, group, item);");
 }
 
 /* As many turns as there are slots. */
 static void emit_ask_first(clconv_emit *e)
 {
-    clconv_emit_open(e, "if (item < 32)");
+    clconv_emit_line(e, "find_ranges(ranges, 0, $ranges, begin, end, &line, "
+                        "&sizes, item);");
+    clconv_emit_line(e, "barrier(CLK_LOCAL_MEM_FENCE);");
     clconv_emit_line(e, "#pragma unroll 1");
     clconv_emit_open(e, "for (int number = 0; number < $ahead; ++number)");
     emit_ask(e);
     clconv_emit_close(e);
-    clconv_emit_close(e);
 }
 
 /* A slot that all have read takes the turn that is next to come. */
-static void emit_ask_next(clconv_emit *e, const clconv_fused *f)
+static void emit_ask_next(clconv_emit *e)
 {
-    if (!f->dx.emulated)
-        clconv_emit_line(e, "publish();");
     clconv_emit_line(e, "barrier(CLK_LOCAL_MEM_FENCE);");
-    clconv_emit_open(e, "if (item < 32)");
     clconv_emit_line(e, "const int number = used + $ahead;");
     emit_ask(e);
-    clconv_emit_close(e);
     clconv_emit_line(e, "++used;");
 }
 
@@ -77,8 +87,8 @@ static void emit_read_slot(clconv_emit *e, const clconv_fused *f)
         clconv_emit_line(e, "barrier_wait(full + 8 * slot, used / $ahead & "
                             "1);");
     clconv_emit_line(e, "read_$tensor(raw, $tensor != 0, tiles, slots + slot * "
-                        "$slot_bytes, origins[slot], &${tensor}_stream, item, "
-                        "&line, &sizes);");
+                        "$slot_bytes, ranges[range_slot(used)].x, "
+                        "&${tensor}_stream, item, &line, &sizes);");
 }
 
 void clconv_fused_emit_turn_read(clconv_emit *e, const clconv_task *t,
@@ -155,7 +165,7 @@ static void emit_turns(clconv_emit *e, const clconv_task *t,
     clconv_fused_emit_turn_read(e, t, f, of_x, NULL);
     clconv_fused_emit_turn_write(e, t, f, of_x, before);
     if (f->ahead)
-        emit_ask_next(e, f);
+        emit_ask_next(e);
     clconv_emit_close(e);
     if (together)
         emit_add_bias(e);

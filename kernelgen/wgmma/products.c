@@ -9,6 +9,8 @@
 
 #include <stdio.h>
 
+#include "copies.h"
+
 CLCONV_UNIT_DEFINE_FACT(d_row,
                         16 * (lane / 32) + lane % 32 / 4 + 8 * (reg / 2 % 2));
 CLCONV_UNIT_DEFINE_FACT(d_column, 8 * (reg / 4) + 2 * (lane % 4) + reg % 2);
@@ -141,9 +143,10 @@ static void emit_emulated(clconv_emit *e, const clconv_products *p)
 
 void clconv_products_emit_parts(clconv_emit *e, const clconv_products *p)
 {
-    clconv_emit_part(e, "wgmma_matrix");
+    clconv_copies_emit_parts(e, p->emulated, true);
     if (!p->emulated)
-        clconv_emit_part(e, "copy_group");
+        clconv_emit_part(e, "halves2");
+    clconv_emit_part(e, "wgmma_matrix");
     clconv_emit_part(e, p->emulated ? "wgmma_emulated" : "wgmma");
 }
 

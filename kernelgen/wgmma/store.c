@@ -40,8 +40,9 @@ static bool is_half(const clconv_problem *p, clconv_tensor tensor)
 /* ---- Functions -------------------------------------------------------- */
 
 /* Two halves in a word, rounded as round_<tensor> does. */
-static void emit_half_pair(clconv_emit *e, const clconv_problem *p)
+static void emit_half_pair(clconv_emit *e, const clconv_problem *p, int sm)
 {
+    clconv_emit_part(e, sm >= 80 ? "halves2" : "halves2_sm_75");
     clconv_emit_open(e, "static uint half_pair(float x, float y)");
     if (p->overflow != CLCONV_TO_INF) {
         clconv_emit_line(e, "x = isfinite(x) ? clamp(x, -65504.0f, 65504.0f) : "
@@ -83,7 +84,7 @@ void clconv_wgmma_store_emit_functions(clconv_emit *e, const clconv_task *t,
         return;
     emit_store_pair(e, t, nest->c);
     if (is_half(p, nest->c) && !c->products.emulated)
-        emit_half_pair(e, p);
+        emit_half_pair(e, p, t->device->nv_sm);
     if (width_of(p, nest->c) == QUADS && !c->products.emulated)
         clconv_emit_part(e, "quad_transpose");
 }

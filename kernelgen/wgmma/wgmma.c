@@ -298,8 +298,10 @@ static void set_holes(clconv_emit *e, const clconv_task *t,
     clconv_emit_set(e, "a_block",
                     clconv_wgmma_rows_bytes(&c->a, CLCONV_WGMMA_M) / 16);
     clconv_emit_set(e, "tile_bytes", (int64_t)local_bytes(c));
-    clconv_emit_set(e, "a_spots", clconv_wgmma_copies_spots(&c->a));
-    clconv_emit_set(e, "b_spots", clconv_wgmma_copies_spots(&c->b));
+    clconv_emit_set(e, "a_spots",
+                    clconv_wgmma_copies_spots(&c->a, CLCONV_WARPGROUP));
+    clconv_emit_set(e, "b_spots",
+                    clconv_wgmma_copies_spots(&c->b, CLCONV_WARPGROUP));
     clconv_emit_set(e, "blocks_m", blocks_m(c));
     clconv_emit_set(e, "sums", clconv_products_registers(&c->products));
     clconv_emit_set(e, "group_m", c->along_m ? c->group_m : 0);
@@ -334,8 +336,8 @@ void clconv_wgmma_emit_functions(clconv_emit *e, const clconv_task *t,
     clconv_products_emit_parts(e, &c->products);
     clconv_products_emit_functions(e, &c->products);
     if (!c->maps) {
-        clconv_wgmma_copies_emit(e, &c->a);
-        clconv_wgmma_copies_emit(e, &c->b);
+        clconv_wgmma_copies_emit(e, &c->a, CLCONV_WARPGROUP);
+        clconv_wgmma_copies_emit(e, &c->b, CLCONV_WARPGROUP);
     }
     set_holes(e, t, c);
     emit_multiply(e);

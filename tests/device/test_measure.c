@@ -346,8 +346,7 @@ Test(measure, what_the_compiler_refuses_has_failed_to_build)
         /* NVIDIA's assembly, which no other compiler takes. */
         b.context->device.nv_sm = 80;
         b.context->device.units = CLCONV_BIT(CLCONV_UNIT_MMA_M16N8K16);
-        clconv_trial trial =
-            prepare(&b, CLCONV_OP_DX, "bwd_data_mma:cast=separate");
+        clconv_trial trial = prepare(&b, CLCONV_OP_DX, "bwd_data_mma");
         EXPECT_OUTCOME(trial, CLCONV_TRIAL_BUILD_FAILED, "mma");
         cr_assert_null(strchr(trial.why, '\n'), "%s", trial.why);
     }

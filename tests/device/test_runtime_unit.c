@@ -100,14 +100,14 @@ Test(runtime_unit, where_the_unit_does_not_build_the_plan_does_without)
 
 /* Which units a plan does without, if nothing for any unit builds on a device
  * that claims both. */
-static void expect_dropped(const char *wanted, unsigned ops,
+static void expect_dropped(int nv_sm, const char *wanted, unsigned ops,
                            const char *dropped, const char *kept)
 {
     rig r;
     clconv_desc desc;
     clconv_context_options options = memory_only();
     rig_open(&r, HOST_IN_ORDER, problem, &options);
-    if (!claim_units(r.context, 90, MMA | WGMMA))
+    if (!claim_units(r.context, nv_sm, MMA | WGMMA))
         cr_skip_test("the device may have these units");
     clconv_plan *plan = NULL;
     cr_assert_eq(clconv_desc_parse(wanted, &desc), CLCONV_OK);
@@ -121,13 +121,18 @@ static void expect_dropped(const char *wanted, unsigned ops,
     rig_close(&r);
 }
 
-/* The first would be for wgmma, then for no unit; the second for mma. */
+/* The first would be for wgmma, then for no unit, as sm_70 has no kernel for mma;
+ * the second for wgmma, then for mma; the third for mma. */
 Test(runtime_unit, wgmma_goes_first_then_all_units)
 {
-    expect_dropped("n64c256h28w28k256r3s3p1_nhwc", CLCONV_OP_DX,
+    static const char large[] = "n64c256h28w28k256r3s3p1_nhwc";
+    expect_dropped(70, large, CLCONV_OP_DX,
                    "without the matrix unit wgmma:", ", unit mma_m16n8k16)");
     expect_dropped(
-        unit_problem, CLCONV_OP_DW,
+        90, large, CLCONV_OP_DX,
+        "without the matrix unit mma_m16n8k16+wgmma:", "compute units)");
+    expect_dropped(
+        90, unit_problem, CLCONV_OP_DW,
         "without the matrix unit mma_m16n8k16+wgmma:", "compute units)");
 }
 

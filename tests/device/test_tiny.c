@@ -33,19 +33,15 @@ typedef struct road {
         ";bwd_weight_generic:vec=" vec ",cast=" cast,                          \
             NULL                                                               \
     }
-#define MMA(staging, cast)                                                     \
+#define MMA(unit)                                                              \
     {                                                                          \
-        "bwd_data_mma:staging=" staging ",cast=" cast                          \
-        ";bwd_weight_mma:staging=" staging ",cast=" cast,                      \
-            "mma_m16n8k16"                                                     \
+        "bwd_data_mma;bwd_weight_mma", unit                                    \
     }
 
 static const road roads[] = {
-    GENERIC("1", "fused"),  GENERIC("1", "separate"),
-    GENERIC("16", "fused"), GENERIC("16", "separate"),
-    MMA("scalar", "fused"), MMA("scalar", "separate"),
-    MMA("vector", "fused"), MMA("vector", "separate"),
-    {"cast:vec=1", NULL},   {"cast:vec=4", NULL},
+    GENERIC("1", "fused"),     GENERIC("1", "separate"), GENERIC("16", "fused"),
+    GENERIC("16", "separate"), MMA("mma_m16n8k16"),      MMA("mma_m16n8k8"),
+    {"cast:vec=1", NULL},      {"cast:vec=4", NULL},
 };
 
 static float *filled(size_t count, float value)

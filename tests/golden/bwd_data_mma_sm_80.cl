@@ -1,5 +1,15 @@
 /* Step 2: bwd_data_mma */
 
+/*
+ * Channels of a group in a packed copy: whole pieces of 16 bytes.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+int padded(int channels)
+{
+    return (channels + 7) / 8 * 8;
+}
+
 typedef struct {
     long dy_image;
     long dy_channel;
@@ -58,6 +68,8 @@ typedef struct {
     int r0, s0, r_step, s_step; /* taps that the phase meets */
     int taps_s, taps; /* of them in a filter row, in all */
     int begin, end; /* terms */
+    int y0, x0, y_step, x_step; /* where taps lead, from the first on */
+    int channel, r, t, y, x; /* of the step */
 } block_t;
 
 __attribute__((always_inline))
@@ -72,7 +84,16 @@ void block_taps(block_t *b, const sizes_t *s) {
     b->taps_s = (s->s - b->s0 + b->s_step - 1) / b->s_step;
     b->taps = taps_r * b->taps_s;
     b->begin = 0;
-    b->end = b->taps * s->group_k;
+    b->end = b->taps * ((s->group_k + 32 - 1) / 32 * 32);
+    b->channel = 0;
+    b->r = b->r0;
+    b->t = b->s0;
+    b->y0 = (y - b->r0 * s->dilation_h) / s->stride_h;
+    b->x0 = (x - b->s0 * s->dilation_w) / s->stride_w;
+    b->y_step = b->r_step * s->dilation_h / s->stride_h;
+    b->x_step = b->s_step * s->dilation_w / s->stride_w;
+    b->y = b->y0;
+    b->x = b->x0;
 }
 
 __attribute__((always_inline))
@@ -80,8 +101,8 @@ void block_place(block_t *b, const sizes_t *s, int number) {
     b->lines = (s->h - 1) / s->stride_h + 1;
     b->columns = (s->w - 1) / s->stride_w + 1;
     int pixel_tiles = (s->n * b->lines * b->columns + 64 - 1) / 64;
-    int c_tiles = (s->group_c + 32 - 1) / 32;
-    b->c0 = number % c_tiles * 32;
+    int c_tiles = (s->group_c + 16 - 1) / 16;
+    b->c0 = number % c_tiles * 16;
     number /= c_tiles;
     b->pixel0 = number % pixel_tiles * 64;
     number /= pixel_tiles;
@@ -106,12 +127,20 @@ int3 pixel_at(const block_t *b, const sizes_t *s, int row) {
 }
 
 __attribute__((always_inline))
-int3 term_at(const block_t *b, const sizes_t *s, int k) {
-    int tap = k / s->group_k;
-    int channel = k % s->group_k;
-    int r = b->r0 + tap / b->taps_s * b->r_step;
-    int t = b->s0 + tap % b->taps_s * b->s_step;
-    return (int3)(channel, r, t);
+void block_next(block_t *b, const sizes_t *s) {
+    b->t += b->s_step;
+    b->x -= b->x_step;
+    if (b->t < s->s)
+        return;
+    b->t = b->s0;
+    b->x = b->x0;
+    b->r += b->r_step;
+    b->y -= b->y_step;
+    if (b->r < s->r)
+        return;
+    b->r = b->r0;
+    b->y = b->y0;
+    b->channel += 32;
 }
 
 __attribute__((always_inline))
@@ -166,56 +195,115 @@ spot_t spot_scaled(spot_t s, int times)
 __attribute__((always_inline))
 spot_t dy_row(const block_t *b, const sizes_t *s, int row) {
     int3 pixel = pixel_at(b, s, row);
-    long at = pixel.x * s->dy_image + pixel.y * s->dy_row + pixel.z * s->dy_column;
-    at += b->group * s->group_k * s->dy_channel;
+    long at = pixel.x * ((long)s->p * s->q * s->groups * padded(s->group_k)) + pixel.y * ((long)s->q * s->groups * padded(s->group_k)) + pixel.z * ((long)s->groups * padded(s->group_k));
+    at += b->group * padded(s->group_k) * 1;
     return spot(pixel.x >= 0, at, pixel.y, pixel.z);
-}
-
-__attribute__((always_inline))
-spot_t dy_term(const block_t *b, const sizes_t *s, int k) {
-    if (k >= b->end)
-        return spot(0, 0, 0, 0);
-    int3 term = term_at(b, s, k);
-    int y = (b->h0 + s->pad_top - term.y * s->dilation_h) / s->stride_h;
-    int x = (b->w0 + s->pad_left - term.z * s->dilation_w) / s->stride_w;
-    long at = term.x * s->dy_channel + y * s->dy_row + x * s->dy_column;
-    return spot(1, at, y, x);
 }
 
 __attribute__((always_inline))
 spot_t w_row(const block_t *b, const sizes_t *s, int row) {
     int c = b->c0 + row;
-    long at = b->group * s->group_k * s->w_image + c * s->w_channel;
+    long at = b->group * s->group_k * ((long)s->r * s->s * padded(s->group_c)) + c * 1;
     return spot(c < s->group_c, at, 0, 0);
 }
 
 __attribute__((always_inline))
+spot_t dy_term(const block_t *b, const sizes_t *s, int k) {
+    int channel = b->channel + k % 32;
+    long at = channel * 1 + b->y * ((long)s->q * s->groups * padded(s->group_k)) + b->x * ((long)s->groups * padded(s->group_k));
+    return spot(channel < s->group_k, at, b->y, b->x);
+}
+
+__attribute__((always_inline))
 spot_t w_term(const block_t *b, const sizes_t *s, int k) {
-    if (k >= b->end)
-        return spot(0, 0, 0, 0);
-    int3 term = term_at(b, s, k);
-    long at = term.x * s->w_image + term.y * s->w_row + term.z * s->w_column;
-    return spot(1, at, 0, 0);
+    int channel = b->channel + k % 32;
+    long at = channel * ((long)s->r * s->s * padded(s->group_c)) + b->r * ((long)s->s * padded(s->group_c)) + b->t * (long)padded(s->group_c);
+    return spot(channel < s->group_k, at, 0, 0);
 }
 
-int dy_run(const block_t *b, const sizes_t *s, int row, int k) {
-    return (b->pixel0 + row) % b->columns + 8 <= b->columns;
+/*
+ * Lines of 64, 32 or 16 halves in local memory, line bytes each, whose 16-byte
+ * pieces are permuted among 8 lines so that reads across lines meet no bank
+ * twice.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+static uint swizzled(uint address, uint line)
+{
+    return address ^ ((address >> 3) & (line - 16));
 }
 
-int w_run(const block_t *b, const sizes_t *s, int row, int k) {
-    return b->c0 + row + 8 <= s->group_c;
+/*
+ * What copies to local memory need that go on by themselves (cp.async): an
+ * address, that of a byte in local memory as PTX counts them, and the end of a
+ * group of copies, which is waited for as a whole.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+static uint shared_address(__local const void *p)
+{
+    uint address;
+    asm("{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }"
+        : "=r"(address) : "l"((ulong)p));
+    return address;
 }
 
-long dy_at(const block_t *b, const sizes_t *sizes, int row, int k) {
-    spot_t r = dy_row(b, sizes, row);
-    spot_t t = dy_term(b, sizes, k);
-    return spot_inside(r, t, sizes->p, sizes->q) ? spot_index(r, t) : -1;
+static void copies_commit(void)
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-long w_at(const block_t *b, const sizes_t *sizes, int row, int k) {
-    spot_t r = w_row(b, sizes, row);
-    spot_t t = w_term(b, sizes, k);
-    return spot_inside(r, t, 1, 1) ? spot_index(r, t) : -1;
+/*
+ * A piece of 16 bytes from registers to local memory, in NVIDIA's PTX. An
+ * address is that of a byte in local memory.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+/* The address is a multiple of 16. */
+static void put16(__local uchar *tiles, uint to, uint4 v)
+{
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+                 :: "r"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+                 : "memory");
+}
+
+/*
+ * A copy of 16 bytes to local memory that goes on by itself (cp.async, sm_80
+ * and later), in groups: see copy_group.cl.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+/* Eight halves, or zeros. Both addresses are multiples of 16. */
+static void copy16(__local uchar *tiles, uint to, __global const half *from,
+                   int exists)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :: "r"(to), "l"(from), "r"(exists ? 16 : 0) : "memory");
+}
+
+/*
+ * Four 8 x 8 matrices of halves from local memory by the 32 lanes of a warp
+ * together (ldmatrix, sm_75 and later): lane 8 i + j gives the address of line
+ * j of matrix i, 16 bytes; to register i comes of matrix i, with g = lane / 4
+ * and t = lane % 4, (g, 2t) and (g, 2t + 1), or transposed (2t, g) and
+ * (2t + 1, g), the first in the low half.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+static void load_matrices(uint *m, uint line)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 "
+                 "{%0, %1, %2, %3}, [%4];"
+                 : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
+                 : "r"(line) : "memory");
+}
+
+static void load_transposed(uint *m, uint line)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 "
+                 "{%0, %1, %2, %3}, [%4];"
+                 : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
+                 : "r"(line) : "memory");
 }
 
 /*
@@ -259,76 +347,79 @@ int c_column(int lane, int reg, int part) {
     return 2 * (lane % 4) + reg % 2;
 }
 
-uint load_pair(__local const ushort *tile, int row, int k) {
-    return as_uint(*(__local const ushort2 *)(tile + row * 40 + k));
+int d_row(int lane, int reg, int part) {
+    return lane / 32 * 16 + c_row(lane % 32, reg % 4, part);
+}
+
+int d_column(int lane, int reg, int part) {
+    return reg / 4 * 8 + c_column(lane % 32, reg % 4, part);
 }
 
 __attribute__((always_inline))
-void stage_a_one(__local ushort *tile, __global const half *dy,
-             const block_t *block, const sizes_t *sizes,
-             int k0, int row, int k) {
-    long at = dy_at(block, sizes, row, k0 + k);
-    __global const ushort *bits = (__global const ushort *)dy;
-    tile[row * 40 + k] = at < 0 ? (ushort)0 : bits[at];
+void a_begin(const block_t *block, const sizes_t *sizes, int item, spot_t *rows) {
+    #pragma unroll
+    for (int i = 0; i < 2; ++i)
+        rows[i] = dy_row(block, sizes, item / 4 + 32 * i);
 }
 
 __attribute__((always_inline))
-void stage_a(__local ushort *tile, __global const half *dy,
-             const block_t *block, const sizes_t *sizes,
-             int k0, int item) {
-    for (int i = item; i < 64 * 32 / 8; i += 128) {
-        int row = i % 8 * 8, k = i / 8;
-        long first = dy_at(block, sizes, row, k0 + k);
-        long last = dy_at(block, sizes, row + 7, k0 + k);
-        if (first >= 0 && last == first + 7 && dy_run(block, sizes, row, k0 + k)) {
-            ushort8 values = vload8(0, (__global const ushort *)dy + first);
-            tile[(row + 0) * 40 + k] = values.s0;
-            tile[(row + 1) * 40 + k] = values.s1;
-            tile[(row + 2) * 40 + k] = values.s2;
-            tile[(row + 3) * 40 + k] = values.s3;
-            tile[(row + 4) * 40 + k] = values.s4;
-            tile[(row + 5) * 40 + k] = values.s5;
-            tile[(row + 6) * 40 + k] = values.s6;
-            tile[(row + 7) * 40 + k] = values.s7;
-        } else {
-            for (int j = 0; j < 8; ++j)
-                stage_a_one(tile, dy, block, sizes, k0, row + j, k);
+void a_stage(__local uchar *tiles, uint at, __global const half *dy, const block_t *block, const sizes_t *sizes, const spot_t *rows, int k0, int item) {
+    at += swizzled(16 * item, 64);
+    const spot_t term = dy_term(block, sizes, k0 + 8 * (item % 4));
+    #pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        const uint to = at + 2048 * i;
+        const int exists = spot_inside(rows[i], term, sizes->p, sizes->q);
+        copy16(tiles, to, dy + (exists ? spot_index(rows[i], term) : 0), exists);
+    }
+}
+
+__attribute__((always_inline))
+void b_begin(const block_t *block, const sizes_t *sizes, int item, spot_t *rows) {
+    #pragma unroll
+    for (int i = 0; i < 1; ++i)
+        rows[i] = w_row(block, sizes, 16 * i + 8 * (item % 2));
+}
+
+__attribute__((always_inline))
+void b_stage(__local uchar *tiles, uint at, __global const half *w, const block_t *block, const sizes_t *sizes, const spot_t *rows, int k0, int item) {
+    at += swizzled(16 * item, 32);
+    #pragma unroll
+    for (int j = 0; j < 1; ++j) {
+        if (item / 2 + 64 * j >= 32)
+            break;
+        const spot_t term = w_term(block, sizes, k0 + item / 2 + 64 * j);
+        #pragma unroll
+        for (int i = 0; i < 1; ++i) {
+            const uint to = at + 2048 * j + 1024 * i;
+            const int exists = spot_inside(rows[i], term, 1, 1);
+            copy16(tiles, to, w + (exists ? spot_index(rows[i], term) : 0), exists);
         }
     }
 }
 
 __attribute__((always_inline))
-void stage_b_one(__local ushort *tile, __global const half *w,
-             const block_t *block, const sizes_t *sizes,
-             int k0, int row, int k) {
-    long at = w_at(block, sizes, row, k0 + k);
-    __global const ushort *bits = (__global const ushort *)w;
-    tile[row * 40 + k] = at < 0 ? (ushort)0 : bits[at];
+uint place_a(int row, int k, int lane) {
+    row += lane % 16;
+    k += lane / 16 % 2 * 8;
+    return swizzled(64 * row + 2 * k, 64);
 }
 
 __attribute__((always_inline))
-void stage_b(__local ushort *tile, __global const half *w,
-             const block_t *block, const sizes_t *sizes,
-             int k0, int item) {
-    for (int i = item; i < 32 * 32 / 8; i += 128) {
-        int row = i % 4 * 8, k = i / 4;
-        long first = w_at(block, sizes, row, k0 + k);
-        long last = w_at(block, sizes, row + 7, k0 + k);
-        if (first >= 0 && last == first + 7 && w_run(block, sizes, row, k0 + k)) {
-            ushort8 values = vload8(0, (__global const ushort *)w + first);
-            tile[(row + 0) * 40 + k] = values.s0;
-            tile[(row + 1) * 40 + k] = values.s1;
-            tile[(row + 2) * 40 + k] = values.s2;
-            tile[(row + 3) * 40 + k] = values.s3;
-            tile[(row + 4) * 40 + k] = values.s4;
-            tile[(row + 5) * 40 + k] = values.s5;
-            tile[(row + 6) * 40 + k] = values.s6;
-            tile[(row + 7) * 40 + k] = values.s7;
-        } else {
-            for (int j = 0; j < 8; ++j)
-                stage_b_one(tile, w, block, sizes, k0, row + j, k);
-        }
-    }
+uint place_b(int row, int k, int lane) {
+    row += lane / 16 % 2 * 8;
+    k += lane % 16;
+    return row / 16 * 1024 + swizzled(32 * k + 2 * (row % 16), 32);
+}
+
+__attribute__((always_inline))
+void load_a(uint *m, __local const uchar *tiles, uint at, int row, int k, int lane) {
+    load_matrices(m, at + place_a(row, k, lane));
+}
+
+__attribute__((always_inline))
+void load_b(uint *m, __local const uchar *tiles, uint at, int row, int k, int lane) {
+    load_transposed(m, at + place_b(row, k, lane));
 }
 
 static void store_dx(__global float *p, long i,
@@ -340,6 +431,15 @@ static void store_dx(__global float *p, long i,
     p[i] = value;
 }
 
+static void store_pair(__global float *p, long row,
+    long first, long second, float2 pair,
+    float beta) {
+    if (first >= 0)
+        store_dx(p, row + first, pair.x, beta);
+    if (second >= 0)
+        store_dx(p, row + second, pair.y, beta);
+}
+
 __kernel
 __attribute__((reqd_work_group_size(128, 1, 1)))
 void bwd_data_mma(
@@ -347,77 +447,146 @@ void bwd_data_mma(
     __global const half *w, long w_offset,
     __global float *dx, long dx_offset,
     float beta,
-    sizes_t sizes) {
+    int batch) {
     dy += dy_offset;
     w += w_offset;
     dx += dx_offset;
+    const sizes_t sizes = {
+        .dy_image = 12544,
+        .dy_channel = 196,
+        .dy_row = 14,
+        .dy_column = 1,
+        .x_image = 6272,
+        .x_channel = 196,
+        .x_row = 14,
+        .x_column = 1,
+        .w_image = 288,
+        .w_channel = 9,
+        .w_row = 3,
+        .w_column = 1,
+        .n = batch,
+        .c = 32,
+        .h = 14,
+        .w = 14,
+        .k = 64,
+        .r = 3,
+        .s = 3,
+        .p = 14,
+        .q = 14,
+        .stride_h = 1,
+        .stride_w = 1,
+        .pad_top = 1,
+        .pad_left = 1,
+        .dilation_h = 1,
+        .dilation_w = 1,
+        .groups = 1,
+        .group_c = 32,
+        .group_k = 64,
+    };
     block_t block;
     block_place(&block, &sizes, (int)get_group_id(0));
-    int item = (int)get_local_id(0);
-    __local ushort tile_a[64 * 40] __attribute__((aligned(16)));
-    __local ushort tile_b[32 * 40] __attribute__((aligned(16)));
-    int lane = item % 32;
-    int warp = item / 32;
-    float acc[1][4][4];
+    __local uchar tiles[15360] __attribute__((aligned(128)));
+    const int item = (int)get_local_id(0);
+    const int warpgroup = item / 128;
+    const int lane = item % 128;
+    const int a_row0 = 64 * warpgroup + lane / 32 * 16;
+    const int b_column0 = 0 * warpgroup;
+    const uint base = shared_address(tiles);
+    float sum[1][8];
     #pragma unroll
-    for (int i = 0; i < 1; ++i) {
+    for (int i = 0; i < 1; ++i)
         #pragma unroll
-        for (int j = 0; j < 4; ++j) {
-            #pragma unroll
-            for (int reg = 0; reg < 4; ++reg) {
-                acc[i][j][reg] = 0.0f;
-            }
+        for (int reg = 0; reg < 8; ++reg)
+            sum[i][reg] = 0.0f;
+    spot_t a_rows[2], b_rows[1];
+    a_begin(&block, &sizes, item, a_rows);
+    b_begin(&block, &sizes, item, b_rows);
+    int ahead = block.begin;
+    for (int i = 0; i < 2; ++i) {
+        if (ahead < block.end) {
+            const uint to = base + i * 5120;
+            a_stage(tiles, to, dy, &block, &sizes, a_rows, ahead, item);
+            b_stage(tiles, to + 4096, w, &block, &sizes, b_rows, ahead, item);
+            ahead += 32;
+            block_next(&block, &sizes);
         }
+        copies_commit();
     }
+    int stage = 0;
     for (int k0 = block.begin; k0 < block.end; k0 += 32) {
-        stage_a(tile_a, dy, &block, &sizes, k0, item);
-        stage_b(tile_b, w, &block, &sizes, k0, item);
+        asm volatile("cp.async.wait_group 1;" ::: "memory");
         barrier(CLK_LOCAL_MEM_FENCE);
+        if (ahead < block.end) {
+            const uint to = base + (stage == 0 ? 2 : stage - 1) * 5120;
+            a_stage(tiles, to, dy, &block, &sizes, a_rows, ahead, item);
+            b_stage(tiles, to + 4096, w, &block, &sizes, b_rows, ahead, item);
+            ahead += 32;
+            block_next(&block, &sizes);
+        }
+        copies_commit();
+        const uint at = base + stage * 5120;
         #pragma unroll
         for (int k = 0; k < 32; k += 16) {
-            uint a[1][4];
-            uint b[4][2];
+            uint a[1][4], b[1][4];
             #pragma unroll
             for (int i = 0; i < 1; ++i) {
-                #pragma unroll
-                for (int reg = 0; reg < 4; ++reg) {
-                    a[i][reg] = load_pair(tile_a, warp * 16 + i * 16 +
-                        a_row(lane, reg, 0), k + a_k(lane, reg, 0));
-                }
+                load_a(a[i], tiles, at, a_row0 + 64 * i, k, lane);
             }
             #pragma unroll
-            for (int j = 0; j < 4; ++j) {
-                #pragma unroll
-                for (int reg = 0; reg < 2; ++reg) {
-                    b[j][reg] = load_pair(tile_b, j * 8 +
-                        b_column(lane, reg, 0), k + b_k(lane, reg, 0));
-                }
+            for (int j = 0; j < 1; ++j) {
+                load_b(b[j], tiles, at + 4096, b_column0 + 16 * j, k, lane);
             }
             #pragma unroll
-            for (int i = 0; i < 1; ++i) {
+            for (int q = 0; q < 1; ++q) {
                 #pragma unroll
-                for (int j = 0; j < 4; ++j) {
-                    unit_multiply(acc[i][j], a[i], b[j]);
+                for (int i = 0; i < 1; ++i) {
+                    #pragma unroll
+                    for (int j = 0; j < 2; ++j) {
+                        unit_multiply(sum[i] + j * 4, a[i] + q * 4, b[j / 2] + j % 2 * 2 + q * 2);
+                    }
                 }
             }
         }
-        barrier(CLK_LOCAL_MEM_FENCE);
+        stage = stage == 2 ? 0 : stage + 1;
     }
-    #pragma unroll
-    for (int i = 0; i < 1; ++i) {
+    if (beta == 0.0f) {
         #pragma unroll
-        for (int j = 0; j < 4; ++j) {
+        for (int i = 0; i < 2 * 1; ++i) {
+            const int first = 2 * (i % 2);
+            const long row = dx_row(&block, &sizes, 64 * warpgroup + 64 * (i / 2) + d_row(lane, first, 0));
             #pragma unroll
-            for (int reg = 0; reg < 4; ++reg) {
-                int m = warp * 16 + i * 16 + c_row(lane, reg, 0);
-                int n = j * 8 + c_column(lane, reg, 0);
-                float value = acc[i][j][reg];
-                long row = dx_row(&block, &sizes, m);
-                long column = dx_column(&block, &sizes, n);
-                long i = row + column;
-                if (row >= 0 && column >= 0) {
-                    store_dx(dx, i, value, beta);
-                }
+            for (int reg = first; reg < 8; reg += 4) {
+                const float *s = sum[i / 2] + reg;
+                const long left = dx_column(&block, &sizes, 0 * warpgroup + d_column(lane, reg, 0));
+                const long right = dx_column(&block, &sizes, 0 * warpgroup + d_column(lane, reg, 0) + 1);
+                if (row >= 0 && left >= 0)
+                    dx[row + left] = s[0] * 0x1p-10f;
+                if (row >= 0 && right >= 0)
+                    dx[row + right] = s[1] * 0x1p-10f;
+            }
+        }
+    } else {
+        #pragma unroll
+        for (int i = 0; i < 2 * 1; ++i) {
+            const int first = 2 * (i % 2);
+            const long row = dx_row(&block, &sizes, 64 * warpgroup + 64 * (i / 2) + d_row(lane, first, 0));
+            #pragma unroll 1
+            for (int reg = 0; reg < 8; reg += 4) {
+                const long left = dx_column(&block, &sizes, 0 * warpgroup + d_column(lane, reg, 0));
+                const long right = dx_column(&block, &sizes, 0 * warpgroup + d_column(lane, reg, 0) + 1);
+                const float2 pair = (float2)(sum[i / 2][first], sum[i / 2][first + 1]);
+                if (row >= 0)
+                    store_pair(dx, row, left, right, pair, beta);
+                float kept[4];
+                #pragma unroll
+                for (int j = 0; j < 4; ++j)
+                    kept[j] = sum[i / 2][j];
+                #pragma unroll
+                for (int j = 0; j < 8 - 4; ++j)
+                    sum[i / 2][j] = sum[i / 2][j + 4];
+                #pragma unroll
+                for (int j = 0; j < 4; ++j)
+                    sum[i / 2][8 - 4 + j] = kept[j];
             }
         }
     }

@@ -34,21 +34,45 @@ typedef struct {
 } sizes_t;
 
 /*
- * Matrices in local memory as wgmma reads them and the copy unit writes them:
- * lines of 64, 32 or 16 halves, line bytes each, whose 16-byte pieces are
- * permuted among 8 lines so that reads across lines meet no bank twice
- * ("swizzle"). A line holds neighbours along k, or neighbours along m or n;
- * wider matrices of the latter kind are chunks, one after the other. Matrices
- * start at multiples of 8 lines; a descriptor may be moved on by lines, or by
- * halves within one.
+ * Lines of 64, 32 or 16 halves in local memory, line bytes each, whose 16-byte
+ * pieces are permuted among 8 lines so that reads across lines meet no bank
+ * twice.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 static uint swizzled(uint address, uint line)
 {
-    return address ^ (address >> 3 & line - 16);
+    return address ^ ((address >> 3) & (line - 16));
 }
 
+/*
+ * What copy_group.cl, copy16.cl and pieces_nv.cl do, at once and for any
+ * device; an address counts bytes from tiles on.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+static void copy16(__local uchar *tiles, uint to, __global const half *from,
+                   int exists)
+{
+    __local ushort *out = (__local ushort *)(tiles + to);
+    __global const ushort *in = (__global const ushort *)from;
+    vstore8(exists ? vload8(0, in) : (ushort8)0, 0, out);
+}
+
+static void put16(__local uchar *tiles, uint to, uint4 v)
+{
+    vstore4(v, 0, (__local uint *)(tiles + to));
+}
+
+/*
+ * Matrices in local memory as wgmma reads them and the copy unit writes them:
+ * lines as in swizzle.cl. A line holds neighbours along k, or neighbours along
+ * m or n; wider matrices of the latter kind are chunks, one after the other.
+ * Matrices start at multiples of 8 lines; a descriptor may be moved on by
+ * lines, or by halves within one.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
 /* The descriptor: start, bytes from chunk to chunk, bytes from 8 lines to the
  * next 8, kind of swizzle. All but the kind in units of 16. */
 static ulong matrix_of(uint address, uint line, uint chunk, uint eight)
@@ -100,22 +124,28 @@ static uint here(uint value)
     return value;
 }
 
-static void copy16(__local uchar *tiles, uint to, __global const half *from,
-                   int exists)
-{
-    __local ushort *out = (__local ushort *)(tiles + to);
-    __global const ushort *in = (__global const ushort *)from;
-    vstore8(exists ? vload8(0, in) : (ushort8)0, 0, out);
-}
-
-static void put16(__local uchar *tiles, uint to, uint4 v)
-{
-    vstore4(v, 0, (__local uint *)(tiles + to));
-}
-
 static void put2(__local uchar *tiles, uint to, ushort v)
 {
     *(__local ushort *)(tiles + to) = v;
+}
+
+static void barrier_arrive_copies(uint address)
+{
+}
+
+static uint4 get16(__local const uchar *tiles, uint from)
+{
+    return vload4(0, (__local const uint *)(tiles + from));
+}
+
+static uint get2(__local const uchar *tiles, uint from)
+{
+    return *(__local const ushort *)(tiles + from);
+}
+
+static float get_float(__local const uchar *tiles, uint from)
+{
+    return *(__local const float *)(tiles + from);
 }
 
 static uint4 get16(__local const uchar *tiles, uint from)

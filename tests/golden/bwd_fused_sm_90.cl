@@ -34,21 +34,87 @@ typedef struct {
 } sizes_t;
 
 /*
- * Matrices in local memory as wgmma reads them and the copy unit writes them:
- * lines of 64, 32 or 16 halves, line bytes each, whose 16-byte pieces are
- * permuted among 8 lines so that reads across lines meet no bank twice
- * ("swizzle"). A line holds neighbours along k, or neighbours along m or n;
- * wider matrices of the latter kind are chunks, one after the other. Matrices
- * start at multiples of 8 lines; a descriptor may be moved on by lines, or by
- * halves within one.
+ * Lines of 64, 32 or 16 halves in local memory, line bytes each, whose 16-byte
+ * pieces are permuted among 8 lines so that reads across lines meet no bank
+ * twice.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 static uint swizzled(uint address, uint line)
 {
-    return address ^ (address >> 3 & line - 16);
+    return address ^ ((address >> 3) & (line - 16));
 }
 
+/*
+ * What copies to local memory need that go on by themselves (cp.async): an
+ * address, that of a byte in local memory as PTX counts them, and the end of a
+ * group of copies, which is waited for as a whole.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+static uint shared_address(__local const void *p)
+{
+    uint address;
+    asm("{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }"
+        : "=r"(address) : "l"((ulong)p));
+    return address;
+}
+
+static void copies_commit(void)
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/*
+ * A piece of 16 bytes from registers to local memory, in NVIDIA's PTX. An
+ * address is that of a byte in local memory.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+/* The address is a multiple of 16. */
+static void put16(__local uchar *tiles, uint to, uint4 v)
+{
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+                 :: "r"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+                 : "memory");
+}
+
+/*
+ * A copy of 16 bytes to local memory that goes on by itself (cp.async, sm_80
+ * and later), in groups: see copy_group.cl.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+/* Eight halves, or zeros. Both addresses are multiples of 16. */
+static void copy16(__local uchar *tiles, uint to, __global const half *from,
+                   int exists)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :: "r"(to), "l"(from), "r"(exists ? 16 : 0) : "memory");
+}
+
+/*
+ * Two halves in a word, the first low, rounded to nearest: one instruction from
+ * sm_80 on.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+static uint halves2(float x, float y)
+{
+    uint halves;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(halves) : "f"(y), "f"(x));
+    return halves;
+}
+
+/*
+ * Matrices in local memory as wgmma reads them and the copy unit writes them:
+ * lines as in swizzle.cl. A line holds neighbours along k, or neighbours along
+ * m or n; wider matrices of the latter kind are chunks, one after the other.
+ * Matrices start at multiples of 8 lines; a descriptor may be moved on by
+ * lines, or by halves within one.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
 /* The descriptor: start, bytes from chunk to chunk, bytes from 8 lines to the
  * next 8, kind of swizzle. All but the kind in units of 16. */
 static ulong matrix_of(uint address, uint line, uint chunk, uint eight)
@@ -82,26 +148,6 @@ static uint matrix_half(ulong matrix, int along_k, int mn, int k)
     uint in_mn = 2 * (mn % (line / 2)) + chunk * (mn / (line / 2)) +
                  line * (k & 7) + eight * (k >> 3);
     return swizzled(start + (along_k ? in_k : in_mn), line);
-}
-
-/*
- * What copies to local memory need that go on by themselves (cp.async): an
- * address, that of a byte in local memory as PTX counts them, and the end of a
- * group of copies, which is waited for as a whole.
- *
- * SPDX-License-Identifier: Apache-2.0
- */
-static uint shared_address(__local const void *p)
-{
-    uint address;
-    asm("{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }"
-        : "=r"(address) : "l"((ulong)p));
-    return address;
-}
-
-static void copies_commit(void)
-{
-    asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
 /*
@@ -155,23 +201,14 @@ static void publish(void)
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/* Eight halves, or zeros. Both addresses are multiples of 16. */
-static void copy16(__local uchar *tiles, uint to, __global const half *from,
-                   int exists)
+/* Arrives once all copies by the work-item so far have. */
+static void barrier_arrive_copies(uint address)
 {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-                 :: "r"(to), "l"(from), "r"(exists ? 16 : 0) : "memory");
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];"
+                 :: "r"(address) : "memory");
 }
 
 /* ---- By registers ----------------------------------------------------- */
-
-/* The address is a multiple of 16. */
-static void put16(__local uchar *tiles, uint to, uint4 v)
-{
-    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
-                 :: "r"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
-                 : "memory");
-}
 
 static void put2(__local uchar *tiles, uint to, ushort v)
 {
@@ -199,13 +236,6 @@ static float get_float(__local const uchar *tiles, uint from)
     float v;
     asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(from) : "memory");
     return v;
-}
-
-static uint halves2(float x, float y)
-{
-    uint halves;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(halves) : "f"(y), "f"(x));
-    return halves;
 }
 
 /* Rounded to nearest, in order. */
@@ -648,46 +678,88 @@ void begin_dy(stream_t *stream, const line_t *line, int v, int item) {
 }
 
 __attribute__((always_inline))
-float8 fetch_dy(__global const float *p, long at, int channel, const sizes_t *s) {
-    if (at < 0 || channel >= s->group_k)
-        return (float8)(0);
-    __global const float4 *from = (__global const float4 *)(p + at + channel);
-    return (float8)(from[0], from[1]);
+int dy_pixel(const sizes_t *s, const place_t *place) {
+    const int row = place->row + s->pad_top - (3 - 1) * 1;
+    const int column = place->column + s->pad_left - (3 - 1) * 1;
+    if (place->image >= s->n || row < 0 || row >= s->p || column < 0 || column >= s->q)
+        return -1;
+    return (place->image * s->p + row) * s->q + column;
 }
 
 __attribute__((always_inline))
-void read_dy(float8 raw[2], __global const float *p, stream_t *stream, int item, const line_t *line, const sizes_t *s, int group) {
+int dy_before(const sizes_t *s, const line_t *line, int v) {
+    const place_t place = place_at(line, v);
+    const int row = place.row + s->pad_top - (3 - 1) * 1;
+    const int column = place.column + s->pad_left - (3 - 1) * 1;
+    if (place.image >= s->n)
+        return s->n * s->p * s->q;
+    const int inside = row >= 0 && row < s->p;
+    return (place.image * s->p + clamp(row, 0, s->p)) * s->q + (inside ? clamp(column, 0, s->q) : 0);
+}
+
+__attribute__((always_inline))
+int2 dy_range(const sizes_t *s, const line_t *line, int v) {
+    const int from = dy_before(s, line, v);
+    const int end = dy_before(s, line, v + 48);
+    return (int2)(from / 1, (end + 1 - 1) / 1) * 1;
+}
+
+__attribute__((always_inline))
+void ask_dy(__local uchar *tiles, uint to, uint full, __global const float *p, int2 range, const sizes_t *s, int group, int item) {
+    const int bytes = p ? 4 * s->group_k * (range.y - range.x) : 0;
+    if (item > 0)
+        return;
+    barrier_expect(full, bytes);
+    if (bytes > 0)
+        load_bytes(tiles, to, p + (long)range.x * s->group_k, bytes, full);
+}
+
+__attribute__((always_inline))
+float8 take_dy(__local const uchar *tiles, uint at, int pixel, int channel, const sizes_t *s, int item) {
+    const uint from = at + 4 * (pixel * s->group_k + channel);
+    const int swapped = item & 4;
+    const uint first = from + 4 * swapped;
+    const float4 a = as_float4(get16(tiles, first));
+    const float4 b = as_float4(get16(tiles, first ^ 16));
+    return (float8)(swapped ? b : a, swapped ? a : b);
+}
+
+__attribute__((always_inline))
+void read_dy(float8 raw[1], int exists, __local const uchar *tiles, uint at, int origin, stream_t *stream, int item, const line_t *line, const sizes_t *s) {
     const int octet = item % 8;
+    exists = exists && 8 * octet < s->group_k;
     #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-        const long from = p ? dy_at(s, &stream->place, group) : -1;
-        raw[i] = fetch_dy(p, from, 8 * octet, s);
+    for (int i = 0; i < 1; ++i) {
+        const int pixel = exists ? dy_pixel(s, &stream->place) : -1;
+        raw[i] = (float8)(0);
+        if (pixel >= 0)
+            raw[i] = take_dy(tiles, at, pixel - origin, 8 * octet, s, item);
         place_move(&stream->place, &stream->step, line);
     }
 }
 
 __attribute__((always_inline))
-void write_dy(const float8 raw[2], __local uchar *tiles, uint at, stream_t *stream, int own, int item, int counting, __local uint *tally, float8 *sum) {
+void write_dy(const float8 raw[1], __local uchar *tiles, uint at, stream_t *stream, int own, int item, int counting, __local uint *tally, float8 *sum) {
     const int octet = item % 8;
     #pragma unroll
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < 1; ++i) {
         const uint piece = at + stream->to * 128 + 16 * octet;
         const uint4 halves = halves_of_dy(raw[i]);
         put16(tiles, swizzled(piece, 128), halves);
         if (stream->to < 64)
-            put16(tiles, swizzled(piece + 480 * 128, 128), halves);
+            put16(tiles, swizzled(piece + 240 * 128, 128), halves);
         stream->to += 48;
-        stream->to -= stream->to >= 480 ? 480 : 0;
+        stream->to -= stream->to >= 240 ? 240 : 0;
     }
     if (!own)
         return;
     #pragma unroll
-    for (int i = 0; i < 2; ++i)
+    for (int i = 0; i < 1; ++i)
         *sum += raw[i];
     if (counting) {
         seen_t seen = { 0 };
         #pragma unroll
-        for (int i = 0; i < 2; ++i)
+        for (int i = 0; i < 1; ++i)
             see_octet_dy(raw[i], &seen);
         counts_t found = { 0 };
         fold(&found, &seen);
@@ -744,41 +816,83 @@ void begin_x(stream_t *stream, const line_t *line, int v, int item) {
 }
 
 __attribute__((always_inline))
-float8 fetch_x(__global const float *p, long at, int channel, const sizes_t *s) {
-    if (at < 0 || channel >= s->group_c)
-        return (float8)(0);
-    __global const float4 *from = (__global const float4 *)(p + at + channel);
-    return (float8)(from[0], from[1]);
+int x_pixel(const sizes_t *s, const place_t *place) {
+    const int row = place->row;
+    const int column = place->column;
+    if (place->image >= s->n || row < 0 || row >= s->h || column < 0 || column >= s->w)
+        return -1;
+    return (place->image * s->h + row) * s->w + column;
 }
 
 __attribute__((always_inline))
-void read_x(float8 raw[2], __global const float *p, stream_t *stream, int item, const line_t *line, const sizes_t *s, int group) {
+int x_before(const sizes_t *s, const line_t *line, int v) {
+    const place_t place = place_at(line, v);
+    const int row = place.row;
+    const int column = place.column;
+    if (place.image >= s->n)
+        return s->n * s->h * s->w;
+    const int inside = row >= 0 && row < s->h;
+    return (place.image * s->h + clamp(row, 0, s->h)) * s->w + (inside ? clamp(column, 0, s->w) : 0);
+}
+
+__attribute__((always_inline))
+int2 x_range(const sizes_t *s, const line_t *line, int v) {
+    const int from = x_before(s, line, v);
+    const int end = x_before(s, line, v + 48);
+    return (int2)(from / 1, (end + 1 - 1) / 1) * 1;
+}
+
+__attribute__((always_inline))
+void ask_x(__local uchar *tiles, uint to, uint full, __global const float *p, int2 range, const sizes_t *s, int group, int item) {
+    const int bytes = p ? 4 * s->group_c * (range.y - range.x) : 0;
+    if (item > 0)
+        return;
+    barrier_expect(full, bytes);
+    if (bytes > 0)
+        load_bytes(tiles, to, p + (long)range.x * s->group_c, bytes, full);
+}
+
+__attribute__((always_inline))
+float8 take_x(__local const uchar *tiles, uint at, int pixel, int channel, const sizes_t *s, int item) {
+    const uint from = at + 4 * (pixel * s->group_c + channel);
+    const int swapped = item & 4;
+    const uint first = from + 4 * swapped;
+    const float4 a = as_float4(get16(tiles, first));
+    const float4 b = as_float4(get16(tiles, first ^ 16));
+    return (float8)(swapped ? b : a, swapped ? a : b);
+}
+
+__attribute__((always_inline))
+void read_x(float8 raw[1], int exists, __local const uchar *tiles, uint at, int origin, stream_t *stream, int item, const line_t *line, const sizes_t *s) {
     const int octet = item % 8;
+    exists = exists && 8 * octet < s->group_c;
     #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-        const long from = p ? x_at(s, &stream->place, group) : -1;
-        raw[i] = fetch_x(p, from, 8 * octet, s);
+    for (int i = 0; i < 1; ++i) {
+        const int pixel = exists ? x_pixel(s, &stream->place) : -1;
+        raw[i] = (float8)(0);
+        if (pixel >= 0)
+            raw[i] = take_x(tiles, at, pixel - origin, 8 * octet, s, item);
         place_move(&stream->place, &stream->step, line);
     }
 }
 
 __attribute__((always_inline))
-void write_x(const float8 raw[2], __local uchar *tiles, uint at, stream_t *stream, int own, int item, int counting, __local uint *tally) {
+void write_x(const float8 raw[1], __local uchar *tiles, uint at, stream_t *stream, int own, int item, int counting, __local uint *tally) {
     const int octet = item % 8;
     #pragma unroll
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < 1; ++i) {
         const uint piece = at + stream->to * 128 + 16 * octet;
         const uint4 halves = halves_of_x(raw[i]);
         put16(tiles, swizzled(piece, 128), halves);
         stream->to += 48;
-        stream->to -= stream->to >= 384 ? 384 : 0;
+        stream->to -= stream->to >= 192 ? 192 : 0;
     }
     if (!own)
         return;
     if (counting) {
         seen_t seen = { 0 };
         #pragma unroll
-        for (int i = 0; i < 2; ++i)
+        for (int i = 0; i < 1; ++i)
             see_octet_x(raw[i], &seen);
         counts_t found = { 0 };
         fold(&found, &seen);
@@ -860,6 +974,47 @@ void load_w(__local uchar *tiles, uint at, __global const float *p, int item, co
 }
 
 __attribute__((always_inline))
+int range_slot(int number) {
+    return number < 1 ? number : 1 + (number - 1) % (2 * 8);
+}
+
+__attribute__((always_inline))
+int is_x_turn(int number) {
+    return number >= 1 && (number - 1) % 8 < 4;
+}
+
+__attribute__((always_inline))
+int2 range_of(int number, int begin, int end, const line_t *line, const sizes_t *s) {
+    const int after = number - 1;
+    const int tile = begin + max(after, 0) / 8;
+    const int turn = after % 8;
+    if (tile >= end)
+        return (int2)(0);
+    if (is_x_turn(number))
+        return x_range(s, line, tile * 192 + turn * 48);
+    const int behind = after < 0 ? number * 48 : 48 + (turn - 4) * 48;
+    return dy_range(s, line, tile * 192 + behind);
+}
+
+__attribute__((always_inline))
+void find_ranges(__local int2 *ranges, int first, int count, int begin, int end, const line_t *line, const sizes_t *s, int item) {
+    if (item >= count)
+        return;
+    ranges[range_slot(first + item)] = range_of(first + item, begin, end, line, s);
+}
+
+__attribute__((always_inline))
+void ask_turn(__local uchar *tiles, uint slots, uint full, __local const int2 *ranges, int number, __global const float *dy, __global const float *x, const sizes_t *s, int group, int item) {
+    const int slot = number % 6;
+    const uint to = slots + slot * 12288;
+    const int2 range = ranges[range_slot(number)];
+    if (is_x_turn(number))
+        ask_x(tiles, to, full + 8 * slot, x, range, s, group, item);
+    else
+        ask_dy(tiles, to, full + 8 * slot, dy, range, s, group, item);
+}
+
+__attribute__((always_inline))
 void add_bias(__local float *all, int item, const float8 *sum) {
     __local float4 *total = (__local float4 *)(all + 8 * item);
     total[0] += sum->lo;
@@ -897,7 +1052,7 @@ long dx_column(const block_t *b, const sizes_t *s, int n) {
 __attribute__((always_inline))
 uint dy_start(uint dy, int first, int tap, const line_t *line) {
     const int row = first + (3 - 1 - tap / 3) * 1 * line->pitch + (3 - 1 - tap % 3) * 1;
-    return dy + (row - (row >= 480 ? 480 : 0)) * (128 / 16);
+    return dy + (row - (row >= 240 ? 240 : 0)) * (128 / 16);
 }
 
 __attribute__((always_inline))
@@ -1003,7 +1158,7 @@ void bwd_fused(
         .group_c = 64,
         .group_k = 64,
     };
-    __local uchar tiles[193536] __attribute__((aligned(16)));
+    __local uchar tiles[211968] __attribute__((aligned(16)));
     __local uint group_tally[18];
     __local float bias[3072] __attribute__((aligned(32)));
     const uint base = (shared_address(tiles) + 1023) & ~1023u;
@@ -1013,6 +1168,15 @@ void bwd_fused(
     if (item < 18)
         group_tally[item] = 0;
     *(__local float8 *)(bias + 8 * item) = 0.0f;
+    const uint slots = base + 137216;
+    __local int2 ranges[17];
+    __local ulong barriers[6];
+    const uint full = shared_address(barriers);
+    if (item == 0) {
+        for (int i = 0; i < 6; ++i)
+            barrier_init(full + 8 * i, 1);
+        publish();
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
     const int group = (int)get_group_id(0) % sizes.groups;
     const int part = (int)get_group_id(0) / sizes.groups;
@@ -1021,6 +1185,13 @@ void bwd_fused(
     const int begin = (int)((long)count * part / 132);
     const int end = (int)((long)count * (part + 1) / 132);
     __global float *left = scratch + (long)get_group_id(0) * 36928;
+    find_ranges(ranges, 0, 17, begin, end, &line, &sizes, item);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    #pragma unroll 1
+    for (int number = 0; number < 6; ++number) {
+        ask_turn(tiles, slots, full, ranges, number, dy, x, &sizes, group, item);
+    }
+    int used = 0;
     seen_t w_seen = { 0 };
     load_w(tiles, base, w, item, &sizes, group, w_counts && part == 0, &w_seen);
     counts_t w_tally = { 0 };
@@ -1029,35 +1200,54 @@ void bwd_fused(
     stream_t x_stream, dy_stream;
     begin_x(&x_stream, &line, begin * 192, item);
     begin_dy(&dy_stream, &line, begin * 192, item);
+    barrier(CLK_LOCAL_MEM_FENCE);
     if (begin < end) {
         const int tile = begin;
         {
+            float8 sum = 0.0f;
             #pragma unroll 1
             for (int turn = 0; turn < 1; ++turn) {
-                float8 raw[2];
-                read_dy(raw, dy, &dy_stream, item, &line, &sizes, group);
-                float8 sum = 0.0f;
-                write_dy(raw, tiles, base + 73728, &dy_stream, (end - tile) * 192 > 0 + turn * 96, item, dy_counts != 0, group_tally + 6, &sum);
-                add_bias(bias, item, &sum);
+                float8 raw[1];
+                const int slot = used % 6;
+                barrier_wait(full + 8 * slot, used / 6 & 1);
+                read_dy(raw, dy != 0, tiles, slots + slot * 12288, ranges[range_slot(used)].x, &dy_stream, item, &line, &sizes);
+                write_dy(raw, tiles, base + 73728, &dy_stream, (end - tile) * 192 > 0 + turn * 48, item, dy_counts != 0, group_tally + 6, &sum);
+                barrier(CLK_LOCAL_MEM_FENCE);
+                const int number = used + 6;
+                ask_turn(tiles, slots, full, ranges, number, dy, x, &sizes, group, item);
+                ++used;
             }
+            add_bias(bias, item, &sum);
         }
         {
             #pragma unroll 1
-            for (int turn = 0; turn < 2; ++turn) {
-                float8 raw[2];
-                read_x(raw, x, &x_stream, item, &line, &sizes, group);
-                write_x(raw, tiles, base + 143360, &x_stream, 1, item, x_counts != 0, group_tally + 12);
+            for (int turn = 0; turn < 4; ++turn) {
+                float8 raw[1];
+                const int slot = used % 6;
+                barrier_wait(full + 8 * slot, used / 6 & 1);
+                read_x(raw, x != 0, tiles, slots + slot * 12288, ranges[range_slot(used)].x, &x_stream, item, &line, &sizes);
+                write_x(raw, tiles, base + 112640, &x_stream, 1, item, x_counts != 0, group_tally + 12);
+                barrier(CLK_LOCAL_MEM_FENCE);
+                const int number = used + 6;
+                ask_turn(tiles, slots, full, ranges, number, dy, x, &sizes, group, item);
+                ++used;
             }
         }
         {
+            float8 sum = 0.0f;
             #pragma unroll 1
-            for (int turn = 0; turn < 2; ++turn) {
-                float8 raw[2];
-                read_dy(raw, dy, &dy_stream, item, &line, &sizes, group);
-                float8 sum = 0.0f;
-                write_dy(raw, tiles, base + 73728, &dy_stream, (end - tile) * 192 > 96 + turn * 96, item, dy_counts != 0, group_tally + 6, &sum);
-                add_bias(bias, item, &sum);
+            for (int turn = 0; turn < 4; ++turn) {
+                float8 raw[1];
+                const int slot = used % 6;
+                barrier_wait(full + 8 * slot, used / 6 & 1);
+                read_dy(raw, dy != 0, tiles, slots + slot * 12288, ranges[range_slot(used)].x, &dy_stream, item, &line, &sizes);
+                write_dy(raw, tiles, base + 73728, &dy_stream, (end - tile) * 192 > 48 + turn * 48, item, dy_counts != 0, group_tally + 6, &sum);
+                barrier(CLK_LOCAL_MEM_FENCE);
+                const int number = used + 6;
+                ask_turn(tiles, slots, full, ranges, number, dy, x, &sizes, group, item);
+                ++used;
             }
+            add_bias(bias, item, &sum);
         }
     }
     float dw[3][32];
@@ -1084,34 +1274,15 @@ void bwd_fused(
         for (int i = 0; i < 3; ++i)
             dw_hold(dw[i]);
         products_begin();
-        multiply(tiles, base + 143360 + stage * (192 * 128), base + 73728, base, dw, sum, first, 0, warpgroup, &line, lane);
+        multiply(tiles, base + 112640 + stage * (192 * 128), base + 73728, base, dw, sum, first, 0, warpgroup, &line, lane);
         products_commit();
         products_begin();
-        multiply(tiles, base + 143360 + stage * (192 * 128), base + 73728, base, dw, sum, first, 1, warpgroup, &line, lane);
+        multiply(tiles, base + 112640 + stage * (192 * 128), base + 73728, base, dw, sum, first, 1, warpgroup, &line, lane);
         products_commit();
         products_begin();
-        multiply(tiles, base + 143360 + stage * (192 * 128), base + 73728, base, dw, sum, first, 2, warpgroup, &line, lane);
+        multiply(tiles, base + 112640 + stage * (192 * 128), base + 73728, base, dw, sum, first, 2, warpgroup, &line, lane);
         products_commit();
-        if (more) {
-            {
-                #pragma unroll 1
-                for (int turn = 0; turn < 2; ++turn) {
-                    float8 raw[2];
-                    read_x(raw, x, &x_stream, item, &line, &sizes, group);
-                    write_x(raw, tiles, base + 143360, &x_stream, 1, item, x_counts != 0, group_tally + 12);
-                }
-            }
-            {
-                #pragma unroll 1
-                for (int turn = 0; turn < 2; ++turn) {
-                    float8 raw[2];
-                    read_dy(raw, dy, &dy_stream, item, &line, &sizes, group);
-                    float8 sum = 0.0f;
-                    write_dy(raw, tiles, base + 73728, &dy_stream, (end - tile) * 192 > 288 + turn * 96, item, dy_counts != 0, group_tally + 6, &sum);
-                    add_bias(bias, item, &sum);
-                }
-            }
-        }
+        find_ranges(ranges, 1 + (tile - begin + 2) * 8, 8, begin, end, &line, &sizes, item);
         products_wait();
         #pragma unroll
         for (int i = 0; i < 1; ++i)
@@ -1160,9 +1331,41 @@ void bwd_fused(
                 }
             }
         }
+        if (more) {
+            barrier(CLK_LOCAL_MEM_FENCE);
+            {
+                #pragma unroll 1
+                for (int turn = 0; turn < 4; ++turn) {
+                    float8 raw[1];
+                    const int slot = used % 6;
+                    barrier_wait(full + 8 * slot, used / 6 & 1);
+                    read_x(raw, x != 0, tiles, slots + slot * 12288, ranges[range_slot(used)].x, &x_stream, item, &line, &sizes);
+                    write_x(raw, tiles, base + 112640, &x_stream, 1, item, x_counts != 0, group_tally + 12);
+                    barrier(CLK_LOCAL_MEM_FENCE);
+                    const int number = used + 6;
+                    ask_turn(tiles, slots, full, ranges, number, dy, x, &sizes, group, item);
+                    ++used;
+                }
+            }
+            {
+                float8 sum = 0.0f;
+                #pragma unroll 1
+                for (int turn = 0; turn < 4; ++turn) {
+                    float8 raw[1];
+                    const int slot = used % 6;
+                    barrier_wait(full + 8 * slot, used / 6 & 1);
+                    read_dy(raw, dy != 0, tiles, slots + slot * 12288, ranges[range_slot(used)].x, &dy_stream, item, &line, &sizes);
+                    write_dy(raw, tiles, base + 73728, &dy_stream, (end - tile) * 192 > 240 + turn * 48, item, dy_counts != 0, group_tally + 6, &sum);
+                    barrier(CLK_LOCAL_MEM_FENCE);
+                    const int number = used + 6;
+                    ask_turn(tiles, slots, full, ranges, number, dy, x, &sizes, group, item);
+                    ++used;
+                }
+                add_bias(bias, item, &sum);
+            }
+        }
         first += 192;
-        first -= first >= 480 ? 480 : 0;
-        stage ^= 1;
+        first -= first >= 240 ? 240 : 0;
         publish();
         barrier(CLK_LOCAL_MEM_FENCE);
     }

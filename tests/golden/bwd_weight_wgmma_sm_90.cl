@@ -113,21 +113,87 @@ long part_place(const sizes_t *s, long i) {
 }
 
 /*
- * Matrices in local memory as wgmma reads them and the copy unit writes them:
- * lines of 64, 32 or 16 halves, line bytes each, whose 16-byte pieces are
- * permuted among 8 lines so that reads across lines meet no bank twice
- * ("swizzle"). A line holds neighbours along k, or neighbours along m or n;
- * wider matrices of the latter kind are chunks, one after the other. Matrices
- * start at multiples of 8 lines; a descriptor may be moved on by lines, or by
- * halves within one.
+ * Lines of 64, 32 or 16 halves in local memory, line bytes each, whose 16-byte
+ * pieces are permuted among 8 lines so that reads across lines meet no bank
+ * twice.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 static uint swizzled(uint address, uint line)
 {
-    return address ^ (address >> 3 & line - 16);
+    return address ^ ((address >> 3) & (line - 16));
 }
 
+/*
+ * What copies to local memory need that go on by themselves (cp.async): an
+ * address, that of a byte in local memory as PTX counts them, and the end of a
+ * group of copies, which is waited for as a whole.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+static uint shared_address(__local const void *p)
+{
+    uint address;
+    asm("{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }"
+        : "=r"(address) : "l"((ulong)p));
+    return address;
+}
+
+static void copies_commit(void)
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/*
+ * A piece of 16 bytes from registers to local memory, in NVIDIA's PTX. An
+ * address is that of a byte in local memory.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+/* The address is a multiple of 16. */
+static void put16(__local uchar *tiles, uint to, uint4 v)
+{
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+                 :: "r"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+                 : "memory");
+}
+
+/*
+ * A copy of 16 bytes to local memory that goes on by itself (cp.async, sm_80
+ * and later), in groups: see copy_group.cl.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+/* Eight halves, or zeros. Both addresses are multiples of 16. */
+static void copy16(__local uchar *tiles, uint to, __global const half *from,
+                   int exists)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :: "r"(to), "l"(from), "r"(exists ? 16 : 0) : "memory");
+}
+
+/*
+ * Two halves in a word, the first low, rounded to nearest: one instruction from
+ * sm_80 on.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+static uint halves2(float x, float y)
+{
+    uint halves;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(halves) : "f"(y), "f"(x));
+    return halves;
+}
+
+/*
+ * Matrices in local memory as wgmma reads them and the copy unit writes them:
+ * lines as in swizzle.cl. A line holds neighbours along k, or neighbours along
+ * m or n; wider matrices of the latter kind are chunks, one after the other.
+ * Matrices start at multiples of 8 lines; a descriptor may be moved on by
+ * lines, or by halves within one.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
 /* The descriptor: start, bytes from chunk to chunk, bytes from 8 lines to the
  * next 8, kind of swizzle. All but the kind in units of 16. */
 static ulong matrix_of(uint address, uint line, uint chunk, uint eight)
@@ -161,26 +227,6 @@ static uint matrix_half(ulong matrix, int along_k, int mn, int k)
     uint in_mn = 2 * (mn % (line / 2)) + chunk * (mn / (line / 2)) +
                  line * (k & 7) + eight * (k >> 3);
     return swizzled(start + (along_k ? in_k : in_mn), line);
-}
-
-/*
- * What copies to local memory need that go on by themselves (cp.async): an
- * address, that of a byte in local memory as PTX counts them, and the end of a
- * group of copies, which is waited for as a whole.
- *
- * SPDX-License-Identifier: Apache-2.0
- */
-static uint shared_address(__local const void *p)
-{
-    uint address;
-    asm("{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }"
-        : "=r"(address) : "l"((ulong)p));
-    return address;
-}
-
-static void copies_commit(void)
-{
-    asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
 /*
@@ -234,23 +280,14 @@ static void publish(void)
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/* Eight halves, or zeros. Both addresses are multiples of 16. */
-static void copy16(__local uchar *tiles, uint to, __global const half *from,
-                   int exists)
+/* Arrives once all copies by the work-item so far have. */
+static void barrier_arrive_copies(uint address)
 {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-                 :: "r"(to), "l"(from), "r"(exists ? 16 : 0) : "memory");
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];"
+                 :: "r"(address) : "memory");
 }
 
 /* ---- By registers ----------------------------------------------------- */
-
-/* The address is a multiple of 16. */
-static void put16(__local uchar *tiles, uint to, uint4 v)
-{
-    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
-                 :: "r"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
-                 : "memory");
-}
 
 static void put2(__local uchar *tiles, uint to, ushort v)
 {
@@ -278,13 +315,6 @@ static float get_float(__local const uchar *tiles, uint from)
     float v;
     asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(from) : "memory");
     return v;
-}
-
-static uint halves2(float x, float y)
-{
-    uint halves;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(halves) : "f"(y), "f"(x));
-    return halves;
 }
 
 /* Rounded to nearest, in order. */

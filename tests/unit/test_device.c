@@ -17,6 +17,7 @@ Test(device, sets_of_units_are_written_and_read)
         const char *text;
     } sets[] = {
         {0, "none"},
+        {CLCONV_BIT(CLCONV_UNIT_MMA_M16N8K8), "mma_m16n8k8"},
         {MMA, "mma_m16n8k16"},
         {WGMMA, "wgmma"},
         {MMA | WGMMA, "mma_m16n8k16+wgmma"},

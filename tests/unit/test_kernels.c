@@ -256,10 +256,15 @@ Test(kernels, passes_do_not_depend_on_the_batch_and_fit_the_device)
 /* ---- Cost ------------------------------------------------------------- */
 
 /* How much faster than the fp32 arithmetic that costs are counted in a
- * device's fastest matrix unit is: 990 to 67 TFLOP/s on Hopper. */
+ * device's fastest matrix unit is: 990 to 67 TFLOP/s on Hopper, 1024 and 512 to
+ * 128 multiply-adds a cycle before. */
 static double peak_of(const clconv_device *d)
 {
-    return clconv_device_has_unit(d, CLCONV_UNIT_WGMMA) ? 15 : 1;
+    if (clconv_device_has_unit(d, CLCONV_UNIT_WGMMA))
+        return 15;
+    if (clconv_device_has_unit(d, CLCONV_UNIT_MMA_M16N8K16))
+        return 8;
+    return clconv_device_has_unit(d, CLCONV_UNIT_MMA_M16N8K8) ? 4 : 1;
 }
 
 /* No kernel beats the device's peak. */

@@ -78,7 +78,12 @@ Test(planner, takes_the_cheapest_family_of_each_kind_of_device)
         {DENSE "_fp32", "cpu", "bwd_data_tile", "bwd_weight_panel"},
         {DENSE "_nhwc", "cpu", "bwd_data_panel", "bwd_weight_panel"},
         {LARGE, "gpu", "bwd_data_local", "bwd_weight_local"},
-        {LARGE, "sm_80", "bwd_data_local", "bwd_weight_local"},
+        {LARGE, "sm_75", "bwd_data_mma", "bwd_weight_mma"},
+        {LARGE, "sm_80", "bwd_data_mma", "bwd_weight_mma"},
+        {LARGE "_nhwc", "sm_80", "bwd_data_mma", "bwd_weight_mma"},
+        {LARGE, "sm_86", "bwd_data_mma", "bwd_weight_mma"},
+        {LARGE "_nhwc" HALVES, "sm_89", "bwd_data_mma", "bwd_weight_mma"},
+        {LARGE "_fp32", "sm_75", "bwd_data_local", "bwd_weight_local"},
         {WIDE, "sm_90", "bwd_data_wgmma", "bwd_weight_wgmma"},
         {STEM, "sm_90", "bwd_data_stem", "bwd_weight_stem"},
         {STEM "_nhwc", "sm_90", "bwd_data_stem", "bwd_weight_stem"},
@@ -116,7 +121,7 @@ Test(planner, copies_fp32_asynchronously_from_sm_80_on)
         {LARGE "_fp32", "sm_90", "copy=async"},
         {LARGE "_fp32", "sm_80", "copy=async"},
         {LARGE "_fp32", "gpu", "copy=registers"},
-        {LARGE, "sm_80", "copy=registers"},
+        {LARGE "_fp32", "sm_75", "copy=registers"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
         clconv_steps steps = chosen(cases[i].problem, cases[i].preset, NULL);
@@ -143,6 +148,42 @@ Test(planner, takes_one_kernel_for_all_where_it_costs_less)
                                                CLCONV_BIT(CLCONV_X) |
                                                CLCONV_BIT(CLCONV_W));
     }
+}
+
+Test(planner, has_tiles_brought_ahead_where_registers_are_few)
+{
+    static const struct {
+        const char *problem, *reads;
+    } cases[] = {
+        {"n256c64h32w32k64r3s3p1", "at_once=1,reads=ahead"},
+        {"n64c64h56w56k64r3s3p1_nhwc", "at_once=1,reads=ahead"},
+        /* Rows of planes that are no whole pieces. */
+        {"n256c64h31w31k64r3s3p1", "reads=after"},
+        {"n256c32h32w32k32r3s3p1", "reads=between"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        clconv_steps steps = chosen(cases[i].problem, "sm_90", "bwd_fused");
+        clconv_text out = CLCONV_TEXT_EMPTY;
+        clconv_steps_format(&steps, &out);
+        cr_assert(strstr(out.data, cases[i].reads), "%s: %s", cases[i].problem,
+                  out.data);
+        clconv_text_free(&out);
+    }
+}
+
+Test(planner, brings_no_tile_ahead_that_is_no_whole_pieces)
+{
+    clconv_steps steps;
+    const char *ahead = "bwd_fused:at_once=1,reads=ahead";
+    cr_assert_eq(choose("n256c64h31w31k64r3s3p1", "sm_90", CLCONV_OP_BACKWARD,
+                        SIZE_MAX, ahead, &steps),
+                 CLCONV_UNSUPPORTED);
+    cr_assert_eq(choose("n256c64h31w31k64r3s3p1_nhwc", "sm_90",
+                        CLCONV_OP_BACKWARD, SIZE_MAX, ahead, &steps),
+                 CLCONV_OK);
+    cr_assert_eq(choose("n256c64h32w32k64r3s3p1g2_nhwc", "sm_90",
+                        CLCONV_OP_BACKWARD, SIZE_MAX, ahead, &steps),
+                 CLCONV_UNSUPPORTED);
 }
 
 Test(planner, takes_a_kernel_a_gradient_where_one_is_named_or_left_out)
@@ -327,10 +368,11 @@ Test(planner, the_sum_of_dw_takes_that_of_dbias_along)
                     true);
     expect_last_sum(WIDE "_fp32", "gpu", "bwd_weight_local:fill=12", true);
     expect_last_sum(WIDE, "sm_80", "bwd_weight_mma:split=4", true);
+    expect_last_sum(WIDE, "sm_80", "bwd_weight_mma:split=1", true);
 
     expect_last_sum(WIDE "_nhwc", "sm_90", "bwd_weight_wgmma:split=none", false);
     expect_last_sum(WIDE "_fp32", "gpu", "bwd_weight_local:fill=0", false);
-    expect_last_sum(WIDE, "sm_80", "bwd_weight_mma:split=1", false);
+    expect_last_sum(WIDE "_nhwc", "sm_80", "bwd_weight_mma:split=1", false);
     expect_last_sum(DENSE, "cpu", "bwd_weight_panel", false);
 }
 

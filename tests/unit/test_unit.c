@@ -77,13 +77,35 @@ Test(unit, the_halves_of_a_register_are_neighbours_along_k)
     }
 }
 
-/* Read off the figures of mma.m16n8k16 in the PTX ISA. */
+/* An element of a figure of the PTX ISA. */
+typedef struct published {
+    char matrix;
+    int lane, reg, part, row, column;
+} published;
+
+static void check_published(clconv_unit_id id, const published *figures,
+                            size_t count)
+{
+    const clconv_unit *u = clconv_unit_get(id);
+    for (size_t i = 0; i < count; ++i) {
+        published f = figures[i];
+        char m = f.matrix;
+        clconv_unit_fact row = m == 'A'   ? u->a_row
+                               : m == 'B' ? u->b_k
+                                          : u->c_row;
+        clconv_unit_fact column = m == 'A'   ? u->a_k
+                                  : m == 'B' ? u->b_column
+                                             : u->c_column;
+        cr_assert_eq(row.value(f.lane, f.reg, f.part), f.row,
+                     "row of %c%d, lane %d of %s", m, f.reg, f.lane, u->name);
+        cr_assert_eq(column.value(f.lane, f.reg, f.part), f.column,
+                     "column of %c%d, lane %d of %s", m, f.reg, f.lane, u->name);
+    }
+}
+
 Test(unit, mma_m16n8k16_is_as_published)
 {
-    static const struct {
-        char matrix;
-        int lane, reg, part, row, column;
-    } published[] = {
+    static const published figures[] = {
         {'A', 0, 0, 0, 0, 0},   {'A', 0, 1, 0, 8, 0},  {'A', 0, 2, 0, 0, 8},
         {'A', 0, 3, 1, 8, 9},   {'A', 5, 0, 1, 1, 3},  {'A', 5, 1, 0, 9, 2},
         {'A', 5, 2, 0, 1, 10},  {'A', 31, 0, 0, 7, 6}, {'A', 31, 3, 1, 15, 15},
@@ -93,22 +115,21 @@ Test(unit, mma_m16n8k16_is_as_published)
         {'C', 0, 2, 0, 8, 0},   {'C', 5, 3, 0, 9, 3},  {'C', 31, 0, 0, 7, 6},
         {'C', 31, 3, 0, 15, 7},
     };
-    const clconv_unit *u = clconv_unit_get(CLCONV_UNIT_MMA_M16N8K16);
-    for (size_t i = 0; i < sizeof published / sizeof *published; ++i) {
-        char m = published[i].matrix;
-        clconv_unit_fact row = m == 'A'   ? u->a_row
-                               : m == 'B' ? u->b_k
-                                          : u->c_row;
-        clconv_unit_fact column = m == 'A'   ? u->a_k
-                                  : m == 'B' ? u->b_column
-                                             : u->c_column;
-        int lane = published[i].lane, reg = published[i].reg;
-        int part = published[i].part;
-        cr_assert_eq(row.value(lane, reg, part), published[i].row,
-                     "row of %c%d, lane %d", m, reg, lane);
-        cr_assert_eq(column.value(lane, reg, part), published[i].column,
-                     "column of %c%d, lane %d", m, reg, lane);
-    }
+    check_published(CLCONV_UNIT_MMA_M16N8K16, figures,
+                    sizeof figures / sizeof *figures);
+}
+
+Test(unit, mma_m16n8k8_is_as_published)
+{
+    static const published figures[] = {
+        {'A', 0, 0, 0, 0, 0},   {'A', 0, 1, 0, 8, 0},   {'A', 5, 0, 1, 1, 3},
+        {'A', 5, 1, 0, 9, 2},   {'A', 31, 1, 1, 15, 7}, {'A', 18, 0, 0, 4, 4},
+        {'B', 0, 0, 1, 1, 0},   {'B', 5, 0, 0, 2, 1},   {'B', 31, 0, 1, 7, 7},
+        {'C', 0, 1, 0, 0, 1},   {'C', 0, 2, 0, 8, 0},   {'C', 5, 3, 0, 9, 3},
+        {'C', 31, 3, 0, 15, 7},
+    };
+    check_published(CLCONV_UNIT_MMA_M16N8K8, figures,
+                    sizeof figures / sizeof *figures);
 }
 
 Test(unit, a_block_is_whole_fragments_for_every_warp)
@@ -116,17 +137,16 @@ Test(unit, a_block_is_whole_fragments_for_every_warp)
     clconv_unit_block b = {
         .unit = clconv_unit_get(CLCONV_UNIT_MMA_M16N8K16),
         .warps = 4,
-        .tile_m = 64,
-        .tile_n = 8,
-        .tile_k = 16,
-        .pitch = 24,
+        .rows = 32,
+        .columns = 16,
+        .terms = 16,
     };
     cr_assert(clconv_unit_fits(&b));
-    b.tile_m = 32;
+    b.rows = 24;
     cr_assert_not(clconv_unit_fits(&b));
-    b.tile_m = 64, b.tile_n = 12;
+    b.rows = 32, b.columns = 24;
     cr_assert_not(clconv_unit_fits(&b));
-    b.tile_n = 8, b.tile_k = 24;
+    b.columns = 16, b.terms = 24;
     cr_assert_not(clconv_unit_fits(&b));
 }
 
@@ -144,6 +164,10 @@ Test(unit, kernels_ask_for_the_unit_and_for_an_instruction_set_that_has_it)
     static const char *const kernels[] = {"bwd_data_mma", "bwd_weight_mma"};
     for (int i = 0; i < 2; ++i) {
         clconv_device d;
+        clconv_device_preset("sm_75", &d);
+        cr_assert(covers(kernels[i], &d));
+        d.nv_sm = 70;
+        cr_assert_not(covers(kernels[i], &d));
         clconv_device_preset("sm_80", &d);
         cr_assert(covers(kernels[i], &d));
         d.nv_sm = 75;
@@ -183,7 +207,7 @@ static int unit_steps(const clconv_steps *steps)
 }
 
 /* An emulated unit is asked for and used; a device's own where it is the
- * cheapest, which dW of few and small NHWC images is. */
+ * cheapest. */
 Test(unit, the_default_plan_uses_the_unit_in_mixed_math)
 {
     static const char small[] = "n2c32h14w14k64r3s3p1_nhwc";
@@ -203,7 +227,7 @@ Test(unit, the_default_plan_uses_the_unit_in_mixed_math)
 }
 
 /* The source of a kernel for one problem; free() it. */
-static char *source_of(const char *kernel, bool emulated)
+static char *source_of(const char *kernel, const char *preset, bool emulated)
 {
     const clconv_kernel *k = clconv_kernel_find(kernel, strlen(kernel));
     int values[CLCONV_MAX_PARAMS];
@@ -211,11 +235,11 @@ static char *source_of(const char *kernel, bool emulated)
     clconv_problem p;
     clconv_device d;
     clconv_text why = CLCONV_TEXT_EMPTY;
-    clconv_device_preset("sm_90", &d);
-    d.unit_emulated = emulated;
+    clconv_device_preset(preset, &d);
     cr_assert_eq(clconv_desc_parse("n2c8h9w9k8r3s3p1", &desc), CLCONV_OK);
     cr_assert_eq(clconv_problem_init(&desc, &p), CLCONV_OK);
     k->defaults(&p, &d, values);
+    d.unit_emulated = emulated;
     clconv_task t = {.problem = &p, .device = &d, .values = values};
     t.copies = k->wants_copies(&t);
     char *source = clconv_kernel_source(k, &t, &why);
@@ -223,25 +247,33 @@ static char *source_of(const char *kernel, bool emulated)
     return source;
 }
 
-/* Up to the multiplication the two texts are the same: an emulation tests the
- * very loads and indices that the unit is given. */
-Test(unit, emulation_changes_the_multiplication_alone)
+/* Up to the loads of fragments the two texts are the same: an emulation tests
+ * the very copies, places and facts that the unit is given. */
+static void check_emulation(const char *kernel, const char *preset,
+                            const char *instruction)
+{
+    char *native = source_of(kernel, preset, false);
+    char *emulated = source_of(kernel, preset, true);
+    cr_assert_not_null(strstr(native, instruction));
+    cr_assert_null(strstr(emulated, "asm"));
+    cr_assert_null(strstr(native, "exchange_a"));
+    const char *start = "int a_row(";
+    const char *end = "void load_a(";
+    const char *n = strstr(native, start), *m = strstr(emulated, start);
+    cr_assert_not_null(n);
+    cr_assert_not_null(m);
+    size_t length = (size_t)(strstr(n, end) - n);
+    cr_assert_eq(strncmp(n, m, length), 0, "%s on %s", kernel, preset);
+    free(native);
+    free(emulated);
+}
+
+Test(unit, emulation_changes_loads_and_multiplication_alone)
 {
     static const char *const kernels[] = {"bwd_data_mma", "bwd_weight_mma"};
     for (int i = 0; i < 2; ++i) {
-        char *native = source_of(kernels[i], false);
-        char *emulated = source_of(kernels[i], true);
-        cr_assert_not_null(strstr(native, "mma.sync.aligned.m16n8k16"));
-        cr_assert_null(strstr(emulated, "asm"));
-        cr_assert_null(strstr(native, "exchange_a"));
-        const char *start = "int a_row(";
-        const char *end = "__kernel";
-        const char *n = strstr(native, start), *m = strstr(emulated, start);
-        cr_assert_not_null(n);
-        cr_assert_not_null(m);
-        size_t length = (size_t)(strstr(n, end) - n);
-        cr_assert_eq(strncmp(n, m, length), 0, "%s", kernels[i]);
-        free(native);
-        free(emulated);
+        check_emulation(kernels[i], "sm_75", "mma.sync.aligned.m16n8k8");
+        check_emulation(kernels[i], "sm_80", "mma.sync.aligned.m16n8k16");
+        check_emulation(kernels[i], "sm_90", "mma.sync.aligned.m16n8k16");
     }
 }
