@@ -254,21 +254,6 @@ static float get_float(__local const uchar *tiles, uint from)
     return *(__local const float *)(tiles + from);
 }
 
-static uint4 get16(__local const uchar *tiles, uint from)
-{
-    return vload4(0, (__local const uint *)(tiles + from));
-}
-
-static uint get2(__local const uchar *tiles, uint from)
-{
-    return *(__local const ushort *)(tiles + from);
-}
-
-static float get_float(__local const uchar *tiles, uint from)
-{
-    return *(__local const float *)(tiles + from);
-}
-
 static uint4 halves8(float8 v)
 {
     ushort bits[8];
