@@ -160,9 +160,8 @@ static void set_bounds(clconv_emit *e, const clconv_problem *p,
     clconv_operand_set_limit(e, cast_log2);
 }
 
-/* A hole that tells whether no lane of other is set. PoCL makes 45 instructions
- * of any(int16), and three of this. */
-static void set_ordinary(clconv_emit *e, int width)
+/* PoCL makes 45 instructions of any(int16), and three of this. */
+void clconv_counts_set_ordinary(clconv_emit *e, int width)
 {
     if (width == 16)
         clconv_emit_line(e, "const long2 marks = "
@@ -196,7 +195,7 @@ void clconv_counts_emit_see(clconv_emit *e, const clconv_problem *p,
                             ? "const $int other = (b != 0) & ((b < $normal) "
                               "| (b > $limit));"
                             : "const $int other = b > 0x7f7fffff;");
-    set_ordinary(e, width);
+    clconv_counts_set_ordinary(e, width);
     clconv_emit_line(e, "if ($ordinary)");
     clconv_emit_line(e, "    return;");
     if (rounds(p, tensor)) {
@@ -219,9 +218,8 @@ void clconv_counts_emit_see(clconv_emit *e, const clconv_problem *p,
 
 #define LANES CLCONV_COUNTS_RUN
 
-/* Holes $normal and $limit: magnitudes between them are ordinary. */
-static void set_ordinary_bounds(clconv_emit *e, const clconv_problem *p,
-                                clconv_tensor tensor)
+void clconv_counts_set_ordinary_bounds(clconv_emit *e, const clconv_problem *p,
+                                       clconv_tensor tensor)
 {
     set_bounds(e, p, tensor);
     if (rounds(p, tensor))
@@ -234,26 +232,6 @@ static void set_ordinary_bounds(clconv_emit *e, const clconv_problem *p,
  * once in ten thousand seldom make one be read again. */
 #define BLOCK 256
 
-/* The last vector reads past the run, but not past the tensor. */
-static void emit_rest(clconv_emit *e)
-{
-    clconv_emit_open(e, "static float16 rest_of_$tensor(__global const $given "
-                        "*p, long i, int count, long total)");
-    clconv_emit_line(e, "const int16 lane = (int16)(0, 1, 2, 3, 4, 5, 6, 7,");
-    clconv_emit_line(e, "                           8, 9, 10, 11, 12, 13, 14, "
-                        "15);");
-    clconv_emit_line(e, "float rest[16] = {0.0f};");
-    clconv_emit_line(e, "if (i + 16 <= total)");
-    clconv_emit_line(e,
-                     "    return select((float16)(0.0f), read_${tensor}16(p, "
-                     "i), lane < count);");
-    clconv_emit_line(e, "for (int j = 0; j < count; ++j)");
-    clconv_emit_line(e, "    rest[j] = read_$tensor(p, i + j);");
-    clconv_emit_line(e, "return vload16(0, rest);");
-    clconv_emit_close(e);
-    clconv_emit_blank(e);
-}
-
 /* Is no lane beyond? above: the largest distances from $normal up; those of
  * smaller magnitudes wrap around, so that one comparison tells for all. */
 static void emit_is_ordinary(clconv_emit *e)
@@ -261,7 +239,7 @@ static void emit_is_ordinary(clconv_emit *e)
     clconv_emit_open(e, "static bool is_ordinary_$tensor(uint16 above)");
     clconv_emit_line(e, "const int16 other = above > (uint16)($limit - "
                         "$normal);");
-    set_ordinary(e, LANES);
+    clconv_counts_set_ordinary(e, LANES);
     clconv_emit_line(e, "return $ordinary;");
     clconv_emit_close(e);
     clconv_emit_blank(e);
@@ -355,11 +333,9 @@ void clconv_counts_emit_run(clconv_emit *e, const clconv_task *t,
 {
     bool half_type = t->problem->type[tensor] == CLCONV_F16;
     clconv_counts_emit_see(e, t->problem, tensor, LANES);
-    clconv_operand_emit_read(e, t, tensor, LANES);
-    clconv_operand_emit_read(e, t, tensor, 1);
+    clconv_operand_emit_rest(e, t, tensor);
     clconv_emit_set_text(e, "given", half_type ? "half" : "float");
-    emit_rest(e);
-    set_ordinary_bounds(e, t->problem, tensor);
+    clconv_counts_set_ordinary_bounds(e, t->problem, tensor);
     emit_is_ordinary(e);
     emit_beyond(e);
     emit_is_dense(e);

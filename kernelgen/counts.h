@@ -64,7 +64,7 @@ void clconv_counts_emit_flush_group(clconv_emit *e);
  *
  * sees elements from .. end - 1 of the caller's tensor, or a part of it, of
  * total elements; from <= end. Also emits the tensor's see of that width, and
- * its reads (operand.h) of that width and 1.
+ * rest_of_x with its reads (operand.h).
  *
  * A loop that reads the elements in any case can save most runs:
  *
@@ -77,5 +77,12 @@ void clconv_counts_emit_flush_group(clconv_emit *e);
 #define CLCONV_COUNTS_RUN 16
 void clconv_counts_emit_run(clconv_emit *e, const clconv_task *t,
                             clconv_tensor tensor);
+
+/* Holes for a test of one's own. $normal and $limit: the bits of the least and
+ * the largest magnitude that are ordinary. $ordinary: no lane of the int<width>
+ * named other is set; may emit a line before. */
+void clconv_counts_set_ordinary_bounds(clconv_emit *e, const clconv_problem *p,
+                                       clconv_tensor tensor);
+void clconv_counts_set_ordinary(clconv_emit *e, int width);
 
 #endif

@@ -134,6 +134,25 @@ void clconv_operand_emit_round(clconv_emit *e, const clconv_problem *p,
     close_cast(e);
 }
 
+void clconv_operand_emit_halve(clconv_emit *e, const clconv_problem *p,
+                               clconv_tensor tensor, int width)
+{
+    int cast_log2 = clconv_problem_cast_log2(p, tensor);
+    clconv_operand_set_width(e, width);
+    clconv_emit_set(e, "width", width);
+    clconv_emit_set_text(e, "tensor", clconv_tensor_name(tensor));
+    clconv_emit_set_exp2(e, "cast_scale", cast_log2);
+    clconv_emit_open(e, "static $float halve_$tensor$vn($float v)");
+    clconv_emit_line(e, "ushort halves[$width];");
+    clconv_emit_line(e, cast_log2 ? "vstore_half${vn}_rte(v * $cast_scale, 0, "
+                                    "(half *)halves);"
+                                  : "vstore_half${vn}_rte(v, 0, (half "
+                                    "*)halves);");
+    clconv_emit_line(e, "return vload_half$vn(0, (const half *)halves);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
 void clconv_operand_set_raw(clconv_emit *e, const clconv_device *d,
                             bool half_type, int width)
 {
@@ -171,6 +190,29 @@ void clconv_operand_emit_read(clconv_emit *e, const clconv_task *t,
         e, "static $float read_$tensor$vn(__global const $stored *p, long i)",
         t->device, t->problem->type[tensor] == CLCONV_F16, tensor, width);
     clconv_emit_line(e, "return $raw;");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* A vector that is not whole is read past its end, but not past the tensor's. */
+void clconv_operand_emit_rest(clconv_emit *e, const clconv_task *t,
+                              clconv_tensor tensor)
+{
+    clconv_operand_emit_read(e, t, tensor, 16);
+    clconv_operand_emit_read(e, t, tensor, 1);
+    clconv_emit_open(e, "static float16 rest_of_$tensor(__global const $stored "
+                        "*p, long i, int count, long total)");
+    clconv_emit_line(e, "const int16 lane = (int16)(0, 1, 2, 3, 4, 5, 6, 7,");
+    clconv_emit_line(e, "                           8, 9, 10, 11, 12, 13, 14, "
+                        "15);");
+    clconv_emit_line(e, "float rest[16] = {0.0f};");
+    clconv_emit_line(e, "if (i + 16 <= total)");
+    clconv_emit_line(e,
+                     "    return select((float16)(0.0f), read_${tensor}16(p, "
+                     "i), lane < count);");
+    clconv_emit_line(e, "for (int j = 0; j < count; ++j)");
+    clconv_emit_line(e, "    rest[j] = read_$tensor(p, i + j);");
+    clconv_emit_line(e, "return vload16(0, rest);");
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }

@@ -52,10 +52,24 @@ void clconv_operand_emit_round(clconv_emit *e, const clconv_problem *p,
 void clconv_operand_emit_clip(clconv_emit *e, const clconv_problem *p,
                               clconv_tensor tensor, int width);
 
+/* float[width] halve_<tensor>[width](float[width] v): round_<tensor>[width] by
+ * way of half, on many CPUs two instructions in place of a dozen; right for
+ * what does not saturate. */
+void clconv_operand_emit_halve(clconv_emit *e, const clconv_problem *p,
+                               clconv_tensor tensor, int width);
+
 /* float[width] read_<tensor>[width](const __global T *p, long i): the elements
  * of the caller's tensor as they are stored, widened. Each width once. */
 void clconv_operand_emit_read(clconv_emit *e, const clconv_task *t,
                               clconv_tensor tensor, int width);
+
+/*
+ * float16 rest_of_<tensor>(p, long i, int count, long total): elements from i
+ * on of a tensor of total elements, as read_<tensor>16 has them, zeros from
+ * count on. Emits the reads of 16 and 1 elements too.
+ */
+void clconv_operand_emit_rest(clconv_emit *e, const clconv_task *t,
+                              clconv_tensor tensor);
 
 /* The operands (bits) among mask that the problem rounds to fp16. */
 unsigned clconv_operand_cast_bits(const clconv_problem *p, unsigned mask);

@@ -7,12 +7,12 @@
  *                  their columns q
  *         for each strip, for each of its rows p
  *             rows h of X that p meets, unless the ring has them -> ring
- *             NHWC: the row of dY -> d
+ *             the row of dY -> d
  *             for tiles of q, for those r whose row is in X, for s
  *                 sums[r][s] += dY[p][q] * ring[h][w]
  *             now and then: totals += sums, sums = 0
  *             for a report, now and then: the rows of X that were held since
- *             are counted, while the cache has them
+ *             are counted: all at once if no element of them was unusual
  *         totals -> scratch[part]
  *     sum: dW = the parts, added in order
  *
@@ -24,6 +24,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "cost.h"
+#include "counts.h"
 #include "depthwise.h"
 #include "depthwise_dw.h"
 #include "entry.h"
@@ -314,17 +315,16 @@ static void emit_write(clconv_emit *e, bool nchw)
 static void emit_plane(clconv_emit *e, bool nchw)
 {
     if (nchw) {
-        clconv_emit_line(e, "const row_t d_row = { dy, from + "
-                            "k * shape.dy_channel, dy_end, at.columns };");
-        clconv_emit_line(e, "sum_row(d_row, ring, row_at, sum_at, lines, "
-                            "tap_at, shape.s, 16, (at.columns + 15) / 16,");
+        clconv_emit_line(e, "row_dy(d, dy, from + k * shape.dy_channel, "
+                            "at.columns, 1, 1, dy_end, 0);");
+        clconv_emit_line(e, "sum_row(d, ring, row_at, sum_at, lines, tap_at, "
+                            "shape.s, 16, (at.columns + 15) / 16,");
         clconv_emit_line(e, "    sums + k * filter * 16);");
         return;
     }
     clconv_emit_open(e, "for (int c = 0; c < at.channels; c += 16)");
-    clconv_emit_line(e, "const row_t d_row = { d + k * shape.row + c };");
-    clconv_emit_line(e, "sum_row(d_row, ring + c, row_at, sum_at, lines, "
-                        "tap_at, shape.s, step, at.columns,");
+    clconv_emit_line(e, "sum_row(d + k * shape.row + c, ring + c, row_at, "
+                        "sum_at, lines, tap_at, shape.s, step, at.columns,");
     clconv_emit_line(e, "    sums + k * filter * $column + c);");
     clconv_emit_close(e);
 }
@@ -333,7 +333,8 @@ static void emit_plane(clconv_emit *e, bool nchw)
 static void emit_row(clconv_emit *e, const clconv_task *t)
 {
     bool nchw = is_nchw(t->problem);
-    clconv_emit_line(e, "row = hold_rows(ring, line, x, shape, at, row, p);");
+    clconv_emit_line(e, "row = hold_rows(ring, line, x, shape, at, row, p, "
+                        "least, &near);");
     clconv_emit_line(e, "const int lines = find_lines(row_at, sum_at, shape, "
                         "p);");
     if (!nchw)
@@ -360,7 +361,9 @@ static void emit_counted_rows(clconv_emit *e, const clconv_task *t)
     emit_row(e, t);
     clconv_emit_close(e);
     clconv_emit_line(e, "if (x_counts)");
-    clconv_emit_line(e, "    see_rows(&seen, x, shape, at, first_p, p);");
+    clconv_emit_line(e, "    see_rows(&seen, &tally, x, shape, at, first_p, p, "
+                        "row, near);");
+    clconv_emit_line(e, "near = true;");
     clconv_emit_close(e);
 }
 
@@ -393,13 +396,16 @@ static void emit_strips(clconv_emit *e, const clconv_task *t)
     if (is_nchw(t->problem))
         clconv_emit_line(e, "clear(line, shape.pitch);");
     clconv_emit_line(e, "int row = 0;");
+    clconv_emit_line(e, "bool near = true;");
     emit_rows(e, t);
     clconv_emit_close(e);
     clconv_emit_line(e, "fold(sums, totals, taps * $next);");
 }
 
-static void emit_counters(clconv_emit *e)
+static void emit_counters(clconv_emit *e, const clconv_task *t)
 {
+    clconv_counts_set_ordinary_bounds(e, t->problem, CLCONV_X);
+    clconv_emit_line(e, "const int least = x_counts ? $normal : 0;");
     clconv_emit_line(e, "const int step_p = x_counts ? shape.counted : "
                         "shape.p;");
     clconv_emit_line(e, "seen16_t seen = { 0 };");
@@ -426,15 +432,16 @@ static void emit_entry(clconv_emit *e, const clconv_task *t,
     clconv_emit_line(e, "int tap_at[$max_taps], row_at[$max_lines], "
                         "sum_at[$max_lines];");
     clconv_emit_set(e, "d_floats", D_FLOATS);
+    clconv_depthwise_emit_array(e, "d", nchw ? "line" : "d");
     if (nchw)
         clconv_emit_line(e, "const long dy_end = shape.n * shape.dy_image;");
-    else
-        clconv_depthwise_emit_array(e, "d", "d");
     clconv_emit_line(e, "find_taps(tap_at, shape);");
     clconv_emit_line(e, "clear(sums, taps * $next);");
     clconv_emit_line(e, "clear(totals, taps * $next);");
     if (counts_x(t))
-        emit_counters(e);
+        emit_counters(e, t);
+    else
+        clconv_emit_line(e, "const int least = 0;");
     emit_strips(e, t);
     emit_write(e, nchw);
     if (counts_x(t)) {

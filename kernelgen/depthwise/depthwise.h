@@ -86,26 +86,6 @@ void clconv_depthwise_emit_array(clconv_emit *e, const char *name,
  * multiple of 16. */
 void clconv_depthwise_emit_split(clconv_emit *e);
 
-/* float16 fetch_<operand>(p, long i, int count, long end): elements from i on
- * of a tensor of end elements, zeros from count on. */
-void clconv_depthwise_emit_fetch(clconv_emit *e, const clconv_task *t,
-                                 clconv_tensor tensor);
-
-/*
- * void row_<operand>(float *to, p, long i, int columns, int channels,
- *                    long step, long end)
- * reads columns from element i of a tensor of end elements; NHWC: that many
- * channels of each, step elements from column to column. Zeros up to the next
- * multiple of 16 columns (NCHW) or channels. Emits fetch_<operand> too.
- */
-void clconv_depthwise_emit_row(clconv_emit *e, const clconv_task *t,
-                               clconv_tensor tensor);
-
-/* void planes_dy(float *to, long pitch, dy, long i, int columns, int channels,
- * shape_t shape): row_dy for all planes of the channels, pitch floats apart.
- * Needs row_dy and split. */
-void clconv_depthwise_emit_planes(clconv_emit *e, const clconv_task *t);
-
 /*
  * The second stage of dW: adds shape.parts parts in scratch, shape.elements
  * apart, in order, and stores them. A work-item of a group of local takes

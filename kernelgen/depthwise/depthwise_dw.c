@@ -5,6 +5,7 @@
 
 #include "counts.h"
 #include "depthwise.h"
+#include "depthwise_row.h"
 
 /* ---- A strip ---------------------------------------------------------- */
 
@@ -45,9 +46,9 @@ static void emit_find_place(clconv_emit *e)
 /* Row h of X, the columns of it that the ring has room for. */
 static void emit_hold_row(clconv_emit *e, bool nchw)
 {
-    clconv_emit_line(e, "static void hold_row(float *to, float *line, "
+    clconv_emit_line(e, "static bool hold_row(float *to, float *line, "
                         "__global const $x_type *x, shape_t shape,");
-    clconv_emit_open(e, "    place_t at, int h)");
+    clconv_emit_open(e, "    place_t at, int h, int least)");
     clconv_emit_line(e, "const int first = max(at.w, 0);");
     clconv_emit_line(e, "const int last = min(at.w + shape.room, shape.w);");
     clconv_emit_line(e, "const long i = at.n * shape.x_image + "
@@ -55,34 +56,38 @@ static void emit_hold_row(clconv_emit *e, bool nchw)
     clconv_emit_line(e, "    first * shape.x_column;");
     clconv_emit_line(e, nchw ? "float *row = shape.stride_w == 1 ? to : line;"
                              : "float *row = to;");
-    clconv_emit_line(e, "row_x(row + (first - at.w) * $column, x, i, "
-                        "last - first, at.channels, shape.x_column,");
-    clconv_emit_line(e, "    shape.n * shape.x_image);");
+    clconv_emit_line(e, "const bool near = row_x(row + (first - at.w) * "
+                        "$column, x, i, last - first, at.channels,");
+    clconv_emit_line(e, "    shape.x_column, shape.n * shape.x_image, "
+                        "least);");
     if (nchw) {
         clconv_emit_line(e, "if (shape.stride_w > 1)");
         clconv_emit_line(e, "    split(line, to, shape.phase, shape.stride_w, "
                             "shape.phase);");
     }
+    clconv_emit_line(e, "return near;");
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
 
-/* Rows of X from row on, up to the last that row p of dY meets -> ring.
- * Returns the first that is not there yet. */
+/* Rows of X from row on, up to the last that row p of dY meets -> ring; near
+ * becomes false if row_x() says so of one. Returns the first that is not there
+ * yet. */
 static void emit_hold_rows(clconv_emit *e)
 {
     clconv_emit_line(e, "static int hold_rows(float *ring, float *line, "
                         "__global const $x_type *x, shape_t shape,");
-    clconv_emit_open(e, "    place_t at, int row, int p)");
+    clconv_emit_open(e, "    place_t at, int row, int p, int least, bool "
+                        "*near)");
     clconv_emit_line(e, "const int first = p * shape.stride_h - "
                         "shape.pad_top;");
     clconv_emit_line(e, "const int end = min(first + shape.reach + 1, "
                         "shape.h);");
     clconv_emit_line(e, "row = max(row, first);");
     clconv_emit_line(e, "for (; row < end; ++row)");
-    clconv_emit_line(
-        e, "    hold_row(ring + (row & (shape.ring - 1)) * shape.pitch, "
-           "line, x, shape, at, row);");
+    clconv_emit_line(e, "    *near &= hold_row(ring + (row & (shape.ring - "
+                        "1)) * shape.pitch, line, x, shape, at, row,");
+    clconv_emit_line(e, "        least);");
     clconv_emit_line(e, "return row;");
     clconv_emit_close(e);
     clconv_emit_blank(e);
@@ -150,14 +155,17 @@ static void emit_see_each(clconv_emit *e, bool nchw)
     clconv_emit_close(e);
 }
 
-/* What belongs to rows first_p to last_p - 1 of dY, in the strip's columns.
- * Not inlined: the sums need the registers. */
+/* What belongs to rows first_p to last_p - 1 of dY, in the strip's columns. If
+ * it is among the rows held since, all of which are ordinary, its number is all
+ * there is to know; rows held end with row end_h - 1. Not inlined: the sums
+ * need the registers. */
 static void emit_see_rows(clconv_emit *e, bool nchw)
 {
     clconv_emit_line(e, "__attribute__((noinline))");
-    clconv_emit_line(e, "static void see_rows(seen16_t *seen, "
-                        "__global const $x_type *x, shape_t shape,");
-    clconv_emit_open(e, "    place_t at, int first_p, int last_p)");
+    clconv_emit_line(e, "static void see_rows(seen16_t *seen, counts_t "
+                        "*tally, __global const $x_type *x,");
+    clconv_emit_open(e, "    shape_t shape, place_t at, int first_p, int "
+                        "last_p, int end_h, bool ordinary)");
     clconv_emit_line(e, "const long below = shape.reach + 1 - shape.stride_h - "
                         "shape.pad_top;");
     clconv_emit_line(e, "const int h = share_of(first_p, shape.p, "
@@ -168,8 +176,13 @@ static void emit_see_rows(clconv_emit *e, bool nchw)
                         "shape.stride_h, below, shape.h) - h;");
     clconv_emit_line(e, "int columns = share_of(at.q + at.columns, shape.q, "
                         "shape.stride_w, -shape.pad_left, shape.w) - w;");
-    if (!nchw)
-        clconv_emit_line(e, "int channels = at.channels;");
+    clconv_emit_line(e, "int channels = at.channels;");
+    clconv_emit_line(e, "ordinary &= h + rows <= end_h && w + columns <= at.w "
+                        "+ shape.room;");
+    clconv_emit_open(e, "if (ordinary && shape.stride_h <= shape.reach + 1)");
+    clconv_emit_line(e, "tally->nonzero += rows * columns * channels;");
+    clconv_emit_line(e, "return;");
+    clconv_emit_close(e);
     clconv_emit_line(e, "const long i = at.n * shape.x_image + "
                         "at.c * shape.x_channel + h * shape.x_row +");
     clconv_emit_line(e, "    w * shape.x_column;");
@@ -177,14 +190,6 @@ static void emit_see_rows(clconv_emit *e, bool nchw)
     emit_see_each(e, nchw);
     clconv_emit_close(e);
     clconv_emit_blank(e);
-}
-
-static void emit_counts(clconv_emit *e, const clconv_task *t)
-{
-    clconv_counts_emit_seen(e, CLCONV_COUNTS_RUN);
-    clconv_counts_emit_run(e, t, CLCONV_X);
-    emit_share(e);
-    emit_see_rows(e, t->problem->layout == CLCONV_NCHW);
 }
 
 /* ---- The sums --------------------------------------------------------- */
@@ -197,39 +202,19 @@ static void emit_each(clconv_emit *e, int tile, const char *line)
     }
 }
 
-/* float16 take(row, j): vector j of a row of dY. */
-static void emit_take(clconv_emit *e, bool nchw)
-{
-    clconv_emit_line(e, "typedef struct {");
-    if (nchw) {
-        clconv_emit_line(e, "    __global const $dy_type *dy;");
-        clconv_emit_line(e, "    long i, end;");
-        clconv_emit_line(e, "    int count;");
-    } else {
-        clconv_emit_line(e, "    const float *d;");
-    }
-    clconv_emit_line(e, "} row_t;");
-    clconv_emit_blank(e);
-    clconv_emit_open(e, "static float16 take(row_t row, int j)");
-    clconv_emit_line(e, nchw ? "return fetch_dy(row.dy, row.i + j * 16, "
-                               "row.count - j * 16, row.end);"
-                             : "return vload16(0, row.d + j * $column);");
-    clconv_emit_close(e);
-    clconv_emit_blank(e);
-}
-
-/* void tile<tile>(...): tile vectors of dY from j on against all lines and
+/* void tile<tile>(...): tile vectors of dY, from d on, against all lines and
  * taps. Their first column is that of ring; vectors of the ring are step
  * floats apart. */
 static void emit_tile(clconv_emit *e, int tile)
 {
     clconv_emit_set(e, "tile", tile);
-    clconv_emit_line(e, "static void tile$tile(row_t row, int j, const float "
-                        "*ring, const int *row_at,");
+    clconv_emit_line(e,
+                     "static void tile$tile(const float *d, const float *ring, "
+                     "const int *row_at,");
     clconv_emit_line(e, "    const int *sum_at, int lines, const int *tap_at, "
                         "int taps, int step, float *sums)");
     clconv_emit_open(e, NULL);
-    emit_each(e, tile, "const float16 d$i = take(row, j + $i);");
+    emit_each(e, tile, "const float16 d$i = vload16(0, d + $i * $next);");
     clconv_emit_open(e, "for (int line = 0; line < lines; ++line)");
     clconv_emit_line(e, "const float *from = ring + row_at[line];");
     clconv_emit_line(e, "float *to = sums + sum_at[line];");
@@ -249,20 +234,22 @@ static void emit_tile(clconv_emit *e, int tile)
 static void emit_sum_row(clconv_emit *e, int tile)
 {
     clconv_emit_set(e, "tile", tile);
-    clconv_emit_line(e, "static void sum_row(row_t row, const float *ring, "
-                        "const int *row_at, const int *sum_at,");
+    clconv_emit_line(e,
+                     "static void sum_row(const float *d, const float *ring, "
+                     "const int *row_at, const int *sum_at,");
     clconv_emit_line(e, "    int lines, const int *tap_at, int taps, int step, "
                         "int vectors, float *sums)");
     clconv_emit_open(e, NULL);
     clconv_emit_line(e, "int j = 0;");
     if (tile > 1) {
         clconv_emit_line(e, "for (; j <= vectors - $tile; j += $tile)");
-        clconv_emit_line(e, "    tile$tile(row, j, ring + j * step, row_at, "
-                            "sum_at, lines, tap_at, taps, step, sums);");
+        clconv_emit_line(e, "    tile$tile(d + j * $next, ring + j * step, "
+                            "row_at, sum_at, lines, tap_at, taps, step, "
+                            "sums);");
     }
     clconv_emit_line(e, "for (; j < vectors; ++j)");
-    clconv_emit_line(e, "    tile1(row, j, ring + j * step, row_at, sum_at, "
-                        "lines, tap_at, taps, step, sums);");
+    clconv_emit_line(e, "    tile1(d + j * $next, ring + j * step, row_at, "
+                        "sum_at, lines, tap_at, taps, step, sums);");
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
@@ -298,23 +285,27 @@ static void emit_find_taps(clconv_emit *e, bool nchw)
 void clconv_depthwise_emit_dw(clconv_emit *e, const clconv_task *t, int tile)
 {
     bool nchw = t->problem->layout == CLCONV_NCHW;
+    bool counts_x = t->counts & CLCONV_BIT(CLCONV_X);
     clconv_depthwise_emit_keep(e);
     clconv_depthwise_emit_split(e);
-    if (nchw) {
-        clconv_depthwise_emit_fetch(e, t, CLCONV_DY);
-    } else {
-        clconv_depthwise_emit_row(e, t, CLCONV_DY);
-        clconv_depthwise_emit_planes(e, t);
+    if (counts_x) {
+        clconv_counts_emit_seen(e, CLCONV_COUNTS_RUN);
+        clconv_counts_emit_run(e, t, CLCONV_X);
     }
+    if (nchw)
+        clconv_depthwise_emit_row(e, t, CLCONV_DY);
+    else
+        clconv_depthwise_emit_planes(e, t);
     clconv_depthwise_emit_row(e, t, CLCONV_X);
     emit_place_type(e);
     emit_find_place(e);
     emit_hold_row(e, nchw);
     emit_hold_rows(e);
     emit_find_lines(e);
-    if (t->counts & CLCONV_BIT(CLCONV_X))
-        emit_counts(e, t);
-    emit_take(e, nchw);
+    if (counts_x) {
+        emit_share(e);
+        emit_see_rows(e, nchw);
+    }
     if (tile > 1)
         emit_tile(e, tile);
     emit_tile(e, 1);

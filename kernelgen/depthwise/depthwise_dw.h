@@ -3,16 +3,14 @@
  *
  *     void find_taps(tap_at, shape)
  *     place_t find_place(c_block, strip, shape)
- *     int hold_rows(ring, line, x, shape, at, row, p)
- *     void see_rows(seen, x, shape, at, first_p, last_p)  if X is counted
+ *     int hold_rows(ring, line, x, shape, at, row, p, least, near)
  *     int find_lines(row_at, sum_at, shape, p)
- *     void sum_row(row, ring, row_at, sum_at, lines, tap_at, taps, step,
+ *     row_dy(d, ...), NCHW; planes_dy(d, ...), NHWC
+ *     void sum_row(d, ring, row_at, sum_at, lines, tap_at, taps, step,
  *                  vectors, sums)
  *     void fold(sums, totals, count)
- *
- * A row of dY is a row_t. NCHW: { dy, i, end, count }, element i of dY's end
- * elements being its first, count elements long; its vectors are used as they
- * lie in dY. NHWC: { d }, where planes_dy(), which is emitted too, has put it.
+ *     void see_rows(seen, tally, x, shape, at, first_p, last_p, end_h,
+ *                   ordinary)                           if X is counted
  *
  * SPDX-License-Identifier: Apache-2.0
  */

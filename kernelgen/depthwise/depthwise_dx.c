@@ -4,6 +4,7 @@
 #include "depthwise_dx.h"
 
 #include "depthwise.h"
+#include "depthwise_row.h"
 #include "operand.h"
 #include "output.h"
 
@@ -316,7 +317,6 @@ void clconv_depthwise_emit_dx(clconv_emit *e, const clconv_task *t, int tile)
     clconv_depthwise_emit_keep(e);
     if (!nchw)
         clconv_depthwise_emit_split(e);
-    clconv_depthwise_emit_row(e, t, CLCONV_DY);
     clconv_depthwise_emit_planes(e, t);
     clconv_depthwise_emit_fetch(e, t, CLCONV_W);
     emit_place_type(e);

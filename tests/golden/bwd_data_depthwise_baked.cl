@@ -86,20 +86,29 @@ static void split(const float *from, float *to, int count, int step,
             to[f * pitch + i] = from[i * step + f];
 }
 
-static float round_dy(float v) {
-    int bits = as_int(v) & 0x7fffffff;
-    /* Finite values are clipped at 63.96875. */
-    bits = select(min(bits, (int)(0x427fe000)), bits, bits >= 0x7f800000);
-    float a = as_float(bits) * 0x1p10f;
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
-    float m = as_float(power + 0x06800000);
-    a = (a + m) - m;
-    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
+static float16 read_dy16(__global const float *p, long i) {
+    return vload16(0, p + i);
 }
 
-static float load_dy(__global const float *p, long i) {
-    return round_dy(p[i]);
+static float read_dy(__global const float *p, long i) {
+    return p[i];
+}
+
+static float16 rest_of_dy(__global const float *p, long i, int count, long total) {
+    const int16 lane = (int16)(0, 1, 2, 3, 4, 5, 6, 7,
+                               8, 9, 10, 11, 12, 13, 14, 15);
+    float rest[16] = {0.0f};
+    if (i + 16 <= total)
+        return select((float16)(0.0f), read_dy16(p, i), lane < count);
+    for (int j = 0; j < count; ++j)
+        rest[j] = read_dy(p, i + j);
+    return vload16(0, rest);
+}
+
+static float16 halve_dy16(float16 v) {
+    ushort halves[16];
+    vstore_half16_rte(v * 0x1p10f, 0, (half *)halves);
+    return vload_half16(0, (const half *)halves);
 }
 
 static float16 round_dy16(float16 v) {
@@ -114,53 +123,59 @@ static float16 round_dy16(float16 v) {
     return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
 }
 
-static float16 load_dy16(__global const float *p, long i) {
-    return round_dy16(vload16(0, p + i));
+static uint16 farther_dy(uint16 beyond, float16 v, int least) {
+    const int16 b = as_int16(v) & 0x7fffffff;
+    return max(beyond, as_uint16(b - least));
+}
+
+static bool is_near_dy(uint16 beyond, int least) {
+    const int16 other = beyond > (uint16)(0x427fe000 - least);
+    const long2 marks = as_long2(convert_char16(other));
+    return !(marks.x | marks.y);
+}
+
+static uint16 run_dy(float *to, __global const float *p, long i, int count,
+    long end, int least, uint16 beyond) {
+    int j = 0;
+    for (; j <= count - 16; j += 16) {
+        const float16 v = read_dy16(p, i + j);
+        beyond = farther_dy(beyond, v, least);
+        keep16(halve_dy16(v), to + j);
+    }
+    if (j >= count)
+        return beyond;
+    const float16 v = rest_of_dy(p, i + j, count - j, end);
+    keep16(halve_dy16(v), to + j);
+    return farther_dy(beyond, select((float16)(as_float(least)), v, (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < count - j), least);
 }
 
 __attribute__((noinline))
-static float16 edge_dy(__global const float *p, long i, int count) {
-    float v[16];
-    for (int lane = 0; lane < 16; ++lane)
-        v[lane] = lane < count ? load_dy(p, i + lane) : 0.0f;
-    return vload16(0, v);
-}
-
-static float16 fetch_dy(__global const float *p, long i, int count,
+static void clip_run_dy(float *to, __global const float *p, long i, int count,
     long end) {
-    if (i + 16 > end)
-        return edge_dy(p, i, count);
-    return select((float16)(0.0f), load_dy16(p, i), (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < count);
+    for (int j = 0; j < count; j += 16) {
+        const float16 v = rest_of_dy(p, i + j, min(count - j, 16), end);
+        if (!is_near_dy(farther_dy(0, v, 0), 0))
+            keep16(round_dy16(v), to + j);
+    }
 }
 
-static void row_dy(float *to, __global const float *p, long i, int columns,
-    int channels, long step, long end) {
-    for (int w = 0; w < columns; ++w) {
-        int j = 0;
-        for (; j <= channels - 16; j += 16)
-            keep16(load_dy16(p, i + j), to + j);
-        if (j < channels)
-            keep16(fetch_dy(p, i + j, channels - j, end), to + j);
-        i += step;
-        to += 128;
-    }
+static bool row_dy(float *to, __global const float *p, long i, int columns,
+    int channels, long step, long end, int least) {
+    uint16 beyond = 0;
+    for (int w = 0; w < columns; ++w)
+        beyond = run_dy(to + w * 128, p, i + w * step, channels, end, least, beyond);
+    if (is_near_dy(beyond, least))
+        return true;
+    for (int w = 0; w < columns; ++w)
+        clip_run_dy(to + w * 128, p, i + w * step, channels, end);
+    return false;
 }
 
 static void planes_dy(float *to, long pitch, __global const float *dy, long i,
     int columns, int channels, shape_t shape) {
     const int planes = shape.planes;
     const long end = shape.n * shape.dy_image;
-    if (planes == 1) {
-        row_dy(to, dy, i, columns, channels, shape.dy_column, end);
-        return;
-    }
-    float pixel[2048];
-    for (int w = 0; w < columns; ++w) {
-        for (int k = 0; k < 128 * planes; k += 16)
-            keep16(fetch_dy(dy, i + k, channels * planes - k, end), pixel + k);
-        split(pixel, to + w * 128, 128, planes, pitch);
-        i += shape.dy_column;
-    }
+    row_dy(to, dy, i, columns, channels, shape.dy_column, end, 0);
 }
 
 static float round_w(float v) {

@@ -137,31 +137,30 @@ static float16 fetch_dy(__global const float *p, long i, int count,
     return select((float16)(0.0f), load_dy16(p, i), (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < count);
 }
 
-static void row_dy(float *to, __global const float *p, long i, int columns,
-    int channels, long step, long end) {
-    for (int w = 0; w < columns; ++w) {
-        int j = 0;
-        for (; j <= channels - 16; j += 16)
-            keep16(load_dy16(p, i + j), to + j);
-        if (j < channels)
-            keep16(fetch_dy(p, i + j, channels - j, end), to + j);
-        i += step;
-        to += 16;
-    }
+static void run_dy(float *to, __global const float *p, long i, int count,
+    long end) {
+    int j = 0;
+    for (; j <= count - 16; j += 16)
+        keep16(load_dy16(p, i + j), to + j);
+    if (j < count)
+        keep16(fetch_dy(p, i + j, count - j, end), to + j);
+}
+
+static bool row_dy(float *to, __global const float *p, long i, int columns,
+    int channels, long step, long end, int least) {
+    for (int w = 0; w < columns; ++w)
+        run_dy(to + w * 16, p, i + w * step, channels, end);
+    return false;
 }
 
 static void planes_dy(float *to, long pitch, __global const float *dy, long i,
     int columns, int channels, shape_t shape) {
     const int planes = shape.planes;
     const long end = shape.n * shape.dy_image;
-    if (planes == 1) {
-        row_dy(to, dy, i, columns, channels, shape.dy_column, end);
-        return;
-    }
     float pixel[2048];
+    clear(pixel, 16 * planes);
     for (int w = 0; w < columns; ++w) {
-        for (int k = 0; k < 16 * planes; k += 16)
-            keep16(fetch_dy(dy, i + k, channels * planes - k, end), pixel + k);
+        row_dy(pixel, dy, i, 1, channels * planes, 0, end, 0);
         split(pixel, to + w * 16, 16, planes, pitch);
         i += shape.dy_column;
     }

@@ -112,167 +112,6 @@ static void split(const float *from, float *to, int count, int step,
             to[f * pitch + i] = from[i * step + f];
 }
 
-static float round_dy(float v) {
-    int bits = as_int(v) & 0x7fffffff;
-    /* Finite values are clipped at 63.96875. */
-    bits = select(min(bits, (int)(0x427fe000)), bits, bits >= 0x7f800000);
-    float a = as_float(bits) * 0x1p10f;
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
-    float m = as_float(power + 0x06800000);
-    a = (a + m) - m;
-    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
-}
-
-static float load_dy(__global const float *p, long i) {
-    return round_dy(p[i]);
-}
-
-static float16 round_dy16(float16 v) {
-    int16 bits = as_int16(v) & 0x7fffffff;
-    /* Finite values are clipped at 63.96875. */
-    bits = select(min(bits, (int16)(0x427fe000)), bits, bits >= 0x7f800000);
-    float16 a = as_float16(bits) * 0x1p10f;
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int16 power = clamp(as_int16(a) & 0x7f800000, (int16)(0x38800000), (int16)(0x47000000));
-    float16 m = as_float16(power + 0x06800000);
-    a = (a + m) - m;
-    return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
-}
-
-static float16 load_dy16(__global const float *p, long i) {
-    return round_dy16(vload16(0, p + i));
-}
-
-__attribute__((noinline))
-static float16 edge_dy(__global const float *p, long i, int count) {
-    float v[16];
-    for (int lane = 0; lane < 16; ++lane)
-        v[lane] = lane < count ? load_dy(p, i + lane) : 0.0f;
-    return vload16(0, v);
-}
-
-static float16 fetch_dy(__global const float *p, long i, int count,
-    long end) {
-    if (i + 16 > end)
-        return edge_dy(p, i, count);
-    return select((float16)(0.0f), load_dy16(p, i), (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < count);
-}
-
-static float round_x(float v) {
-    int bits = as_int(v) & 0x7fffffff;
-    /* Finite values are clipped at 65504. */
-    bits = select(min(bits, (int)(0x477fe000)), bits, bits >= 0x7f800000);
-    float a = as_float(bits);
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int power = clamp(as_int(a) & 0x7f800000, (int)(0x38800000), (int)(0x47000000));
-    float m = as_float(power + 0x06800000);
-    a = (a + m) - m;
-    return as_float(as_int(a) | (as_int(v) & (int)0x80000000));
-}
-
-static float load_x(__global const float *p, long i) {
-    return round_x(p[i]);
-}
-
-static float16 round_x16(float16 v) {
-    int16 bits = as_int16(v) & 0x7fffffff;
-    /* Finite values are clipped at 65504. */
-    bits = select(min(bits, (int16)(0x477fe000)), bits, bits >= 0x7f800000);
-    float16 a = as_float16(bits);
-    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
-    int16 power = clamp(as_int16(a) & 0x7f800000, (int16)(0x38800000), (int16)(0x47000000));
-    float16 m = as_float16(power + 0x06800000);
-    a = (a + m) - m;
-    return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
-}
-
-static float16 load_x16(__global const float *p, long i) {
-    return round_x16(vload16(0, p + i));
-}
-
-__attribute__((noinline))
-static float16 edge_x(__global const float *p, long i, int count) {
-    float v[16];
-    for (int lane = 0; lane < 16; ++lane)
-        v[lane] = lane < count ? load_x(p, i + lane) : 0.0f;
-    return vload16(0, v);
-}
-
-static float16 fetch_x(__global const float *p, long i, int count,
-    long end) {
-    if (i + 16 > end)
-        return edge_x(p, i, count);
-    return select((float16)(0.0f), load_x16(p, i), (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < count);
-}
-
-static void row_x(float *to, __global const float *p, long i, int columns,
-    int channels, long step, long end) {
-    int j = 0;
-    for (; j <= columns - 16; j += 16)
-        keep16(load_x16(p, i + j), to + j);
-    if (j < columns)
-        keep16(fetch_x(p, i + j, columns - j, end), to + j);
-}
-
-typedef struct {
-    long n, c;
-    int channels, p, last_p, q, columns, w;
-} place_t;
-
-static place_t find_place(long c_block, long strip, shape_t shape) {
-    place_t at;
-    const int block = strip % shape.blocks;
-    strip /= shape.blocks;
-    const int band = strip % shape.bands;
-    at.n = strip / shape.bands;
-    at.c = c_block * 1;
-    at.channels = min((long)1, shape.c - at.c);
-    at.p = band * shape.band;
-    at.last_p = min(at.p + shape.band, shape.p);
-    at.q = block * shape.block;
-    at.columns = min(shape.block, shape.q - at.q);
-    at.w = at.q * shape.stride_w - shape.pad_left - shape.lead;
-    return at;
-}
-
-static void hold_row(float *to, float *line, __global const float *x, shape_t shape,
-    place_t at, int h) {
-    const int first = max(at.w, 0);
-    const int last = min(at.w + shape.room, shape.w);
-    const long i = at.n * shape.x_image + at.c * shape.x_channel + h * shape.x_row +
-        first * shape.x_column;
-    float *row = shape.stride_w == 1 ? to : line;
-    row_x(row + (first - at.w) * 1, x, i, last - first, at.channels, shape.x_column,
-        shape.n * shape.x_image);
-    if (shape.stride_w > 1)
-        split(line, to, shape.phase, shape.stride_w, shape.phase);
-}
-
-static int hold_rows(float *ring, float *line, __global const float *x, shape_t shape,
-    place_t at, int row, int p) {
-    const int first = p * shape.stride_h - shape.pad_top;
-    const int end = min(first + shape.reach + 1, shape.h);
-    row = max(row, first);
-    for (; row < end; ++row)
-        hold_row(ring + (row & (shape.ring - 1)) * shape.pitch, line, x, shape, at, row);
-    return row;
-}
-
-static int find_lines(int *row_at, int *sum_at, shape_t shape, int p)
-{
-    const int mask = shape.ring - 1;
-    int lines = 0;
-    for (int r = 0; r < (int)shape.r; ++r) {
-        const int h = p * shape.stride_h + r * shape.dilation_h - shape.pad_top;
-        if (h < 0 || h >= (int)shape.h)
-            continue;
-        row_at[lines] = (h & mask) * shape.pitch;
-        sum_at[lines++] = r * shape.s * 16;
-    }
-    return lines;
-}
-
 /*
  * What rounding did to elements of one tensor: a work-item's own sums, then
  * added to the report. Fields as in clconv_counts.
@@ -418,6 +257,213 @@ static void see_x_run(seen16_t *seen, __global const float *p, long i, long end,
         see_x16(seen, rest_of_x(p, whole, end - whole, total));
 }
 
+static float16 read_dy16(__global const float *p, long i) {
+    return vload16(0, p + i);
+}
+
+static float read_dy(__global const float *p, long i) {
+    return p[i];
+}
+
+static float16 rest_of_dy(__global const float *p, long i, int count, long total) {
+    const int16 lane = (int16)(0, 1, 2, 3, 4, 5, 6, 7,
+                               8, 9, 10, 11, 12, 13, 14, 15);
+    float rest[16] = {0.0f};
+    if (i + 16 <= total)
+        return select((float16)(0.0f), read_dy16(p, i), lane < count);
+    for (int j = 0; j < count; ++j)
+        rest[j] = read_dy(p, i + j);
+    return vload16(0, rest);
+}
+
+static float16 halve_dy16(float16 v) {
+    ushort halves[16];
+    vstore_half16_rte(v * 0x1p10f, 0, (half *)halves);
+    return vload_half16(0, (const half *)halves);
+}
+
+static float16 round_dy16(float16 v) {
+    int16 bits = as_int16(v) & 0x7fffffff;
+    /* Finite values are clipped at 63.96875. */
+    bits = select(min(bits, (int16)(0x427fe000)), bits, bits >= 0x7f800000);
+    float16 a = as_float16(bits) * 0x1p10f;
+    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
+    int16 power = clamp(as_int16(a) & 0x7f800000, (int16)(0x38800000), (int16)(0x47000000));
+    float16 m = as_float16(power + 0x06800000);
+    a = (a + m) - m;
+    return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
+}
+
+static uint16 farther_dy(uint16 beyond, float16 v, int least) {
+    const int16 b = as_int16(v) & 0x7fffffff;
+    return max(beyond, as_uint16(b - least));
+}
+
+static bool is_near_dy(uint16 beyond, int least) {
+    const int16 other = beyond > (uint16)(0x427fe000 - least);
+    const long2 marks = as_long2(convert_char16(other));
+    return !(marks.x | marks.y);
+}
+
+static uint16 run_dy(float *to, __global const float *p, long i, int count,
+    long end, int least, uint16 beyond) {
+    int j = 0;
+    for (; j <= count - 16; j += 16) {
+        const float16 v = read_dy16(p, i + j);
+        beyond = farther_dy(beyond, v, least);
+        keep16(halve_dy16(v), to + j);
+    }
+    if (j >= count)
+        return beyond;
+    const float16 v = rest_of_dy(p, i + j, count - j, end);
+    keep16(halve_dy16(v), to + j);
+    return farther_dy(beyond, select((float16)(as_float(least)), v, (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < count - j), least);
+}
+
+__attribute__((noinline))
+static void clip_run_dy(float *to, __global const float *p, long i, int count,
+    long end) {
+    for (int j = 0; j < count; j += 16) {
+        const float16 v = rest_of_dy(p, i + j, min(count - j, 16), end);
+        if (!is_near_dy(farther_dy(0, v, 0), 0))
+            keep16(round_dy16(v), to + j);
+    }
+}
+
+static bool row_dy(float *to, __global const float *p, long i, int columns,
+    int channels, long step, long end, int least) {
+    uint16 beyond = 0;
+    beyond = run_dy(to, p, i, columns, end, least, beyond);
+    if (is_near_dy(beyond, least))
+        return true;
+    clip_run_dy(to, p, i, columns, end);
+    return false;
+}
+
+static float16 halve_x16(float16 v) {
+    ushort halves[16];
+    vstore_half16_rte(v, 0, (half *)halves);
+    return vload_half16(0, (const half *)halves);
+}
+
+static float16 round_x16(float16 v) {
+    int16 bits = as_int16(v) & 0x7fffffff;
+    /* Finite values are clipped at 65504. */
+    bits = select(min(bits, (int16)(0x477fe000)), bits, bits >= 0x7f800000);
+    float16 a = as_float16(bits);
+    /* m: 2^13 times the power of two in a, so that a sum has fp16's unit. */
+    int16 power = clamp(as_int16(a) & 0x7f800000, (int16)(0x38800000), (int16)(0x47000000));
+    float16 m = as_float16(power + 0x06800000);
+    a = (a + m) - m;
+    return as_float16(as_int16(a) | (as_int16(v) & (int)0x80000000));
+}
+
+static uint16 farther_x(uint16 beyond, float16 v, int least) {
+    const int16 b = as_int16(v) & 0x7fffffff;
+    return max(beyond, as_uint16(b - least));
+}
+
+static bool is_near_x(uint16 beyond, int least) {
+    const int16 other = beyond > (uint16)(0x477fe000 - least);
+    const long2 marks = as_long2(convert_char16(other));
+    return !(marks.x | marks.y);
+}
+
+static uint16 run_x(float *to, __global const float *p, long i, int count,
+    long end, int least, uint16 beyond) {
+    int j = 0;
+    for (; j <= count - 16; j += 16) {
+        const float16 v = read_x16(p, i + j);
+        beyond = farther_x(beyond, v, least);
+        keep16(halve_x16(v), to + j);
+    }
+    if (j >= count)
+        return beyond;
+    const float16 v = rest_of_x(p, i + j, count - j, end);
+    keep16(halve_x16(v), to + j);
+    return farther_x(beyond, select((float16)(as_float(least)), v, (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < count - j), least);
+}
+
+__attribute__((noinline))
+static void clip_run_x(float *to, __global const float *p, long i, int count,
+    long end) {
+    for (int j = 0; j < count; j += 16) {
+        const float16 v = rest_of_x(p, i + j, min(count - j, 16), end);
+        if (!is_near_x(farther_x(0, v, 0), 0))
+            keep16(round_x16(v), to + j);
+    }
+}
+
+static bool row_x(float *to, __global const float *p, long i, int columns,
+    int channels, long step, long end, int least) {
+    uint16 beyond = 0;
+    beyond = run_x(to, p, i, columns, end, least, beyond);
+    if (is_near_x(beyond, least))
+        return true;
+    clip_run_x(to, p, i, columns, end);
+    return false;
+}
+
+typedef struct {
+    long n, c;
+    int channels, p, last_p, q, columns, w;
+} place_t;
+
+static place_t find_place(long c_block, long strip, shape_t shape) {
+    place_t at;
+    const int block = strip % shape.blocks;
+    strip /= shape.blocks;
+    const int band = strip % shape.bands;
+    at.n = strip / shape.bands;
+    at.c = c_block * 1;
+    at.channels = min((long)1, shape.c - at.c);
+    at.p = band * shape.band;
+    at.last_p = min(at.p + shape.band, shape.p);
+    at.q = block * shape.block;
+    at.columns = min(shape.block, shape.q - at.q);
+    at.w = at.q * shape.stride_w - shape.pad_left - shape.lead;
+    return at;
+}
+
+static bool hold_row(float *to, float *line, __global const float *x, shape_t shape,
+    place_t at, int h, int least) {
+    const int first = max(at.w, 0);
+    const int last = min(at.w + shape.room, shape.w);
+    const long i = at.n * shape.x_image + at.c * shape.x_channel + h * shape.x_row +
+        first * shape.x_column;
+    float *row = shape.stride_w == 1 ? to : line;
+    const bool near = row_x(row + (first - at.w) * 1, x, i, last - first, at.channels,
+        shape.x_column, shape.n * shape.x_image, least);
+    if (shape.stride_w > 1)
+        split(line, to, shape.phase, shape.stride_w, shape.phase);
+    return near;
+}
+
+static int hold_rows(float *ring, float *line, __global const float *x, shape_t shape,
+    place_t at, int row, int p, int least, bool *near) {
+    const int first = p * shape.stride_h - shape.pad_top;
+    const int end = min(first + shape.reach + 1, shape.h);
+    row = max(row, first);
+    for (; row < end; ++row)
+        *near &= hold_row(ring + (row & (shape.ring - 1)) * shape.pitch, line, x, shape, at, row,
+            least);
+    return row;
+}
+
+static int find_lines(int *row_at, int *sum_at, shape_t shape, int p)
+{
+    const int mask = shape.ring - 1;
+    int lines = 0;
+    for (int r = 0; r < (int)shape.r; ++r) {
+        const int h = p * shape.stride_h + r * shape.dilation_h - shape.pad_top;
+        if (h < 0 || h >= (int)shape.h)
+            continue;
+        row_at[lines] = (h & mask) * shape.pitch;
+        sum_at[lines++] = r * shape.s * 16;
+    }
+    return lines;
+}
+
 /* Where the share of row or column i of dY's count begins among size of X. */
 static int share_of(int i, long count, long stride, long ahead, long size)
 {
@@ -426,13 +472,19 @@ static int share_of(int i, long count, long stride, long ahead, long size)
 }
 
 __attribute__((noinline))
-static void see_rows(seen16_t *seen, __global const float *x, shape_t shape,
-    place_t at, int first_p, int last_p) {
+static void see_rows(seen16_t *seen, counts_t *tally, __global const float *x,
+    shape_t shape, place_t at, int first_p, int last_p, int end_h, bool ordinary) {
     const long below = shape.reach + 1 - shape.stride_h - shape.pad_top;
     const int h = share_of(first_p, shape.p, shape.stride_h, below, shape.h);
     const int w = share_of(at.q, shape.q, shape.stride_w, -shape.pad_left, shape.w);
     int rows = share_of(last_p, shape.p, shape.stride_h, below, shape.h) - h;
     int columns = share_of(at.q + at.columns, shape.q, shape.stride_w, -shape.pad_left, shape.w) - w;
+    int channels = at.channels;
+    ordinary &= h + rows <= end_h && w + columns <= at.w + shape.room;
+    if (ordinary && shape.stride_h <= shape.reach + 1) {
+        tally->nonzero += rows * columns * channels;
+        return;
+    }
     const long i = at.n * shape.x_image + at.c * shape.x_channel + h * shape.x_row +
         w * shape.x_column;
     const long end = shape.n * shape.x_image;
@@ -446,23 +498,13 @@ static void see_rows(seen16_t *seen, __global const float *x, shape_t shape,
     }
 }
 
-typedef struct {
-    __global const float *dy;
-    long i, end;
-    int count;
-} row_t;
-
-static float16 take(row_t row, int j) {
-    return fetch_dy(row.dy, row.i + j * 16, row.count - j * 16, row.end);
-}
-
-static void tile4(row_t row, int j, const float *ring, const int *row_at,
+static void tile4(const float *d, const float *ring, const int *row_at,
     const int *sum_at, int lines, const int *tap_at, int taps, int step, float *sums)
 {
-    const float16 d0 = take(row, j + 0);
-    const float16 d1 = take(row, j + 1);
-    const float16 d2 = take(row, j + 2);
-    const float16 d3 = take(row, j + 3);
+    const float16 d0 = vload16(0, d + 0 * 16);
+    const float16 d1 = vload16(0, d + 1 * 16);
+    const float16 d2 = vload16(0, d + 2 * 16);
+    const float16 d3 = vload16(0, d + 3 * 16);
     for (int line = 0; line < lines; ++line) {
         const float *from = ring + row_at[line];
         float *to = sums + sum_at[line];
@@ -479,10 +521,10 @@ static void tile4(row_t row, int j, const float *ring, const int *row_at,
     }
 }
 
-static void tile1(row_t row, int j, const float *ring, const int *row_at,
+static void tile1(const float *d, const float *ring, const int *row_at,
     const int *sum_at, int lines, const int *tap_at, int taps, int step, float *sums)
 {
-    const float16 d0 = take(row, j + 0);
+    const float16 d0 = vload16(0, d + 0 * 16);
     for (int line = 0; line < lines; ++line) {
         const float *from = ring + row_at[line];
         float *to = sums + sum_at[line];
@@ -496,14 +538,14 @@ static void tile1(row_t row, int j, const float *ring, const int *row_at,
     }
 }
 
-static void sum_row(row_t row, const float *ring, const int *row_at, const int *sum_at,
+static void sum_row(const float *d, const float *ring, const int *row_at, const int *sum_at,
     int lines, const int *tap_at, int taps, int step, int vectors, float *sums)
 {
     int j = 0;
     for (; j <= vectors - 4; j += 4)
-        tile4(row, j, ring + j * step, row_at, sum_at, lines, tap_at, taps, step, sums);
+        tile4(d + j * 16, ring + j * step, row_at, sum_at, lines, tap_at, taps, step, sums);
     for (; j < vectors; ++j)
-        tile1(row, j, ring + j * step, row_at, sum_at, lines, tap_at, taps, step, sums);
+        tile1(d + j * 16, ring + j * step, row_at, sum_at, lines, tap_at, taps, step, sums);
 }
 
 static void fold(float *sums, float *totals, int count)
@@ -583,10 +625,12 @@ void bwd_weight_depthwise(
     __attribute__((aligned(64))) float sums[8448];
     __attribute__((aligned(64))) float totals[8448];
     int tap_at[256], row_at[64], sum_at[64];
+    __attribute__((aligned(64))) float d[8448];
     const long dy_end = shape.n * shape.dy_image;
     find_taps(tap_at, shape);
     clear(sums, taps * 16);
     clear(totals, taps * 16);
+    const int least = x_counts ? 0x387fe000 : 0;
     const int step_p = x_counts ? shape.counted : shape.p;
     seen16_t seen = { 0 };
     counts_t tally = { 0 };
@@ -600,16 +644,17 @@ void bwd_weight_depthwise(
         clear(ring, shape.ring * shape.pitch);
         clear(line, shape.pitch);
         int row = 0;
+        bool near = true;
         int p = at.p;
         while (p < at.last_p) {
             const int first_p = p;
             const int end_p = min(first_p + step_p, at.last_p);
             for (; p < end_p; ++p) {
-                row = hold_rows(ring, line, x, shape, at, row, p);
+                row = hold_rows(ring, line, x, shape, at, row, p, least, &near);
                 const int lines = find_lines(row_at, sum_at, shape, p);
                 for (int k = 0; k < (int)shape.planes; ++k) {
-                    const row_t d_row = { dy, from + k * shape.dy_channel, dy_end, at.columns };
-                    sum_row(d_row, ring, row_at, sum_at, lines, tap_at, shape.s, 16, (at.columns + 15) / 16,
+                    row_dy(d, dy, from + k * shape.dy_channel, at.columns, 1, 1, dy_end, 0);
+                    sum_row(d, ring, row_at, sum_at, lines, tap_at, shape.s, 16, (at.columns + 15) / 16,
                         sums + k * filter * 16);
                 }
                 from += shape.dy_row;
@@ -619,7 +664,8 @@ void bwd_weight_depthwise(
                 }
             }
             if (x_counts)
-                see_rows(&seen, x, shape, at, first_p, p);
+                see_rows(&seen, &tally, x, shape, at, first_p, p, row, near);
+            near = true;
         }
     }
     fold(sums, totals, taps * 16);
