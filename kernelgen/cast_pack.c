@@ -16,6 +16,8 @@
  */
 #include "cast_pack.h"
 
+#include <stdio.h>
+
 #include "bias_sum.h"
 #include "cast_read.h"
 #include "cast_tiles.h"
@@ -251,14 +253,13 @@ static void emit_tile_sums(clconv_emit *e)
 static void emit_read_call(clconv_emit *e, const clconv_task *t,
                            clconv_tensor tensor, bool sums)
 {
-    clconv_emit_set_text(e, "copy",
-                         clconv_cast_pack_copies(t, tensor) ? "_copy, " : "");
-    clconv_emit_set_text(
-        e, "copied",
-        clconv_cast_pack_copies(t, tensor) ? clconv_tensor_name(tensor) : "");
+    char copy[16] = "";
+    if (clconv_cast_pack_copies(t, tensor))
+        snprintf(copy, sizeof copy, "%s_copy, ", clconv_tensor_name(tensor));
+    clconv_emit_set_text(e, "copy", copy);
     clconv_emit_set_text(e, "to", through_tile(t) ? "packed" : "out");
     clconv_emit_set_text(e, "sums", sums ? "sums, " : "");
-    clconv_emit_line(e, "read_${tensor}_tile($tensor, $copied${copy}$to, "
+    clconv_emit_line(e, "read_${tensor}_tile($tensor, ${copy}$to, "
                         "&tiles, &tile, ${sums}item);");
     clconv_emit_line(e, "if (counts)");
     clconv_emit_line(e,

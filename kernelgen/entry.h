@@ -7,9 +7,9 @@
  *     clconv_emit_close(e);
  *
  * Names of the arguments: a tensor's own ("dy", "dx"), a copy beside its
- * tensor "dy_copy" or "dy_packed", "scratch", "bias_sums", "dx_counts", "beta", "batch", "elements",
- * "sizes", "shape", "call". The first lines of the body have already added the offsets to the
- * pointers. Inputs are const.
+ * tensor "dy_copy" or "dy_packed", "scratch", "bias_sums", "dx_counts", "beta",
+ * "batch", "elements", "sizes", "shape", "call". The first lines of the body have
+ * already added the offsets to the pointers. Inputs are const.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -195,9 +195,9 @@ typedef struct jobs {
     job job[CLCONV_MAX_STEPS * CLCONV_MAX_PASSES];
 } jobs;
 
-/* Is there an operand that the pass reads, if it reads any? For counting alone, the caller may
- * leave out those that no wanted output needs; a pass that counts several reads
- * those that are given. */
+/* Is there an operand that the pass reads, if it reads any? For counting alone,
+ * the caller may leave out those that no wanted output needs; a pass that counts
+ * several reads those that are given. */
 static bool has_operand(const clconv_pass *pass, const clconv_call *call)
 {
     bool reads_any = false;

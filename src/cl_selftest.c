@@ -1,6 +1,6 @@
 /*
- * wgmma: small whole numbers, whose products and sums fp16 and fp32 hold exactly: the
- * product is right or it is not.
+ * wgmma: small whole numbers, whose products and sums fp16 and fp32 hold
+ * exactly: the product is right or it is not.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -203,7 +203,6 @@ static void drop_units(clconv_device *device)
     }
     bool has_wgmma = clconv_device_has_unit(device, CLCONV_UNIT_WGMMA);
     device->units &= has_wgmma ? ~CLCONV_BIT(CLCONV_UNIT_WGMMA) : 0;
-    device->unit_emulated = device->unit_emulated && device->units;
 }
 
 static void warn_of_dropped(const clconv_plan *plan, const char *why)
@@ -266,7 +265,8 @@ static clconv_status make_plan(clconv_context *context,
     plan->context = context;
     plan->device = context->device;
     clconv_status status = compile_known(plan, problem, ops, options);
-    if (status == CLCONV_BUILD_FAILED && plan->device.units)
+    if (status == CLCONV_BUILD_FAILED && plan->device.units &&
+        !plan->device.unit_emulated) /* which was asked for */
         status = compile_without_units(plan, problem, ops, options);
     if (status != CLCONV_OK) {
         free(plan);

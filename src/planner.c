@@ -1,11 +1,11 @@
 /*
  * Each role has a list of candidates in order of preference: every kernel of
  * the table that covers the problem, with its default values, the cheapest
- * first; each followed by the same with the cast fused, then with weights as they
- * are, which needs less workspace. The first pair (bwd_data, bwd_weight) that fits the workspace is
- * the plan; the cast follows from the copies that the pair wants. Where both are
- * wanted and neither was named, one kernel for both takes their place if it
- * costs less.
+ * first; each followed by the same with the cast fused, then with weights as
+ * they are, which needs less workspace. The first pair (bwd_data, bwd_weight)
+ * that fits the workspace is the plan; the cast follows from the copies that
+ * the pair wants. Where both are wanted and neither was named, one kernel for
+ * both takes their place if it costs less.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

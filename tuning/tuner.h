@@ -88,8 +88,8 @@ typedef struct clconv_tuner_result {
 } clconv_tuner_result;
 
 /*
- * INVALID_ARGUMENT: rules.within. UNSUPPORTED: no plan covers the problem, or none passed (the sentence names
- * the last reason). Interrupted or out of budget it answers with the best so
+ * INVALID_ARGUMENT: rules.within. UNSUPPORTED: no plan covers the problem, or
+ * none passed (the sentence names the last reason). Interrupted or out of budget it answers with the best so
  * far, at least the default plan, judged.
  */
 clconv_status clconv_tuner_run(const clconv_problem *problem,

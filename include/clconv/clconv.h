@@ -237,7 +237,9 @@ typedef struct clconv_context_options {
      * neither this user nor root, or others may write to it. */
     const char *cache_dir;
     /* For tests: act as if the device had this matrix unit and compute its
-     * products in plain OpenCL C, such as "mma_m16n8k16". NULL: none. */
+     * products in plain OpenCL C, such as "mma_m16n8k16". NULL: none. Unlike a
+     * unit of the device, it is not done without where a kernel does not
+     * build: CLCONV_BUILD_FAILED. */
     const char *emulate_unit;
     clconv_cache_policy cache_policy; /* default CLCONV_CACHE_CHEAP */
 } clconv_context_options;

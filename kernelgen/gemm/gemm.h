@@ -92,9 +92,9 @@ void clconv_gemm_open_entry(clconv_emit *e, const clconv_task *t,
 
 /*
  * sum = the product over the terms from block.begin to block.end. Needs block,
- * declares item, warpgroup, lane and sum, and sets what clconv_wgmma_store_emit() needs.
- * advance: the statement that moves block on to its next tile_k terms, or NULL
- * if the nest finds terms by number.
+ * declares item, warpgroup, lane and sum, and sets what
+ * clconv_wgmma_store_emit() needs. advance: the statement that moves block on to
+ * its next tile_k terms, or NULL if the nest finds terms by number.
  */
 void clconv_gemm_emit_product(clconv_emit *e, const clconv_task *t,
                               const clconv_wgmma_tile *c, const char *advance);

@@ -107,8 +107,9 @@ void clconv_fused_emit_ask(clconv_emit *e, const clconv_task *t,
                            const clconv_fused *f);
 
 /* In the kernel, see fused_turns.c: before a barrier, slots of turns ahead; then
- * weights, halo and first tile; ranges of the tile after the next; the next tile; and the two halves of a turn that
- * is not ahead, with const int turn declared, the first perhaps on a condition. */
+ * weights, halo and first tile; ranges of the tile after the next; the next
+ * tile; and the two halves of a turn that is not ahead, with const int turn
+ * declared, the first perhaps on a condition. */
 void clconv_fused_emit_slots(clconv_emit *e, const clconv_task *t,
                              const clconv_fused *f);
 void clconv_fused_emit_find(clconv_emit *e);

@@ -19,6 +19,23 @@ static const char unit_problem[] = "n2c32h14w14k64r3s3p1_nhwc";
 
 static cache_log warnings;
 
+/* Part of the names of kernels whose source is not one; NULL: none. */
+static const char *broken;
+
+char *__real_clconv_kernel_source(const clconv_kernel *k, const clconv_task *t,
+                                  clconv_text *why);
+char *__wrap_clconv_kernel_source(const clconv_kernel *k, const clconv_task *t,
+                                  clconv_text *why);
+
+char *__wrap_clconv_kernel_source(const clconv_kernel *k, const clconv_task *t,
+                                  clconv_text *why)
+{
+    char *source = __real_clconv_kernel_source(k, t, why);
+    if (source && broken && strstr(k->name, broken))
+        strcpy(source, "no source");
+    return source;
+}
+
 static clconv_context_options memory_only(void)
 {
     clconv_context_options options;
@@ -42,6 +59,27 @@ Test(runtime_unit, an_emulated_unit_is_used_and_right)
     cr_assert_not_null(strstr(plan, "bwd_weight_mma"), "%s", plan);
     rig_run(&r);
     rig_expect(&r, CLCONV_OP_BACKWARD, 1);
+    rig_close(&r);
+}
+
+/* Or what tests the emulation would pass by other kernels. */
+Test(runtime_unit, an_emulated_unit_is_not_done_without)
+{
+    rig r;
+    clconv_context_options options = memory_only();
+    options.emulate_unit = "mma_m16n8k16";
+    rig_open(&r, HOST_IN_ORDER, problem, &options);
+    clconv_plan *plan = NULL;
+    broken = "bwd_data_mma";
+    clconv_desc other;
+    cr_assert_eq(clconv_desc_parse(unit_problem, &other), CLCONV_OK);
+    cr_assert_eq(
+        clconv_plan_create(r.context, &other, CLCONV_OP_BACKWARD, NULL, &plan),
+        CLCONV_BUILD_FAILED);
+    cr_assert_null(plan);
+    cr_assert_not_null(
+        strstr(clconv_last_error(), "kernel bwd_data_mma did not build"), "%s",
+        clconv_last_error());
     rig_close(&r);
 }
 
@@ -71,12 +109,9 @@ static bool claim_units(clconv_context *context, int nv_sm, unsigned units)
     context->device.units = units;
     context->device.unit_emulated = false;
     context->device.wgmma_memory = CLCONV_WGMMA_MEMORY;
-    context->device.tensor_maps = (units & CLCONV_BIT(CLCONV_UNIT_WGMMA)) != 0;
+    context->device.tensor_maps = (units & WGMMA) != 0;
     return true;
 }
-
-#define MMA CLCONV_BIT(CLCONV_UNIT_MMA_M16N8K16)
-#define WGMMA CLCONV_BIT(CLCONV_UNIT_WGMMA)
 
 Test(runtime_unit, where_the_unit_does_not_build_the_plan_does_without)
 {

@@ -369,6 +369,7 @@ Test(planner, the_sum_of_dw_takes_that_of_dbias_along)
     expect_last_sum(WIDE "_fp32", "gpu", "bwd_weight_local:fill=12", true);
     expect_last_sum(WIDE, "sm_80", "bwd_weight_mma:split=4", true);
     expect_last_sum(WIDE, "sm_80", "bwd_weight_mma:split=1", true);
+    expect_last_sum(WIDE, "sm_90", "bwd_weight_wgmma:split=none", true);
 
     expect_last_sum(WIDE "_nhwc", "sm_90", "bwd_weight_wgmma:split=none", false);
     expect_last_sum(WIDE "_fp32", "gpu", "bwd_weight_local:fill=0", false);
