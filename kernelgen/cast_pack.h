@@ -1,8 +1,8 @@
 /*
  * The cast's packed copies (pack.h): a pass that reads each element of all
- * tensors that the task packs once, as the passes of cast.c do, and writes them
- * channels last through local memory. One launch for all of them: in a small
- * problem launches take longer than the work.
+ * tensors that the task packs once, as the passes of cast_flat.c do, and writes
+ * them channels last: in NCHW through local memory. One launch for all of them:
+ * in a small problem launches take longer than the work.
  *
  *     pass = clconv_cast_pack_pass(t, lws, batch);       in passes()
  *     clconv_cast_pack_emit(e, t, lws);                  in emit()
