@@ -3,6 +3,10 @@
  * does not: there such an array must be the launch's dynamic memory. In PTX it
  * is one word more and a length less.
  *
+ * The registers that tell a kernel of its OpenCL launch hold anything in a
+ * CUDA launch. For those that are replayed, of one dimension and without an
+ * offset, their values are known.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "program_image.h"
@@ -204,7 +208,60 @@ static bool make_large_arrays_dynamic(const char *path, program_image *image)
     return true;
 }
 
+/* ---- Registers of an OpenCL launch --------------------------------------- */
+
+/* %envreg0 to 5 are offsets of groups and items, 6 to 8 numbers of groups. */
+static const char *value_of(int number)
+{
+    if (number > 8)
+        return NULL;
+    return number == 6 ? "%nctaid.x" : number > 6 ? "1" : "0";
+}
+
+/* Writes the text up to and with its next such register; returns where to go
+ * on, NULL at the end. */
+static const char *replace_next(const char *text, FILE *to)
+{
+    static const char name[] = "%envreg";
+    const char *at = strstr(text, name);
+    const char *value;
+    char *end;
+
+    if (!at) {
+        fputs(text, to);
+        return NULL;
+    }
+    value = value_of((int)strtol(at + strlen(name), &end, 10));
+    fwrite(text, 1, (size_t)((value ? at : end) - text), to);
+    fputs(value ? value : "", to);
+    return end;
+}
+
+static bool replace_registers(const char *path, program_image *image)
+{
+    program_image changed = {.dynamic_shared = image->dynamic_shared};
+    FILE *to = open_memstream(&changed.data, &changed.size);
+    const char *rest = image->data;
+
+    while (to && rest)
+        rest = replace_next(rest, to);
+    if (!to || fclose(to) != 0) {
+        free(changed.data);
+        return fail(path, "no memory");
+    }
+    ++changed.size; /* the terminator belongs to PTX */
+    program_image_free(image);
+    *image = changed;
+    return true;
+}
+
 /* ---- The whole ---------------------------------------------------------- */
+
+static bool make_ready(const char *path, program_image *image)
+{
+    return !is_ptx(image) || (make_large_arrays_dynamic(path, image) &&
+                              replace_registers(path, image));
+}
 
 bool program_image_read(const char *path, program_image *out)
 {
@@ -212,11 +269,8 @@ bool program_image_read(const char *path, program_image *out)
 
     if (!read_file(path, &image))
         return false;
-    if (is_entry(&image) && !unpack_entry(path, &image)) {
-        program_image_free(&image);
-        return false;
-    }
-    if (is_ptx(&image) && !make_large_arrays_dynamic(path, &image)) {
+    if ((is_entry(&image) && !unpack_entry(path, &image)) ||
+        !make_ready(path, &image)) {
         program_image_free(&image);
         return false;
     }

@@ -140,6 +140,25 @@ Test(cuda_replay, large_shared_arrays_of_a_function_are_declared_before_it)
     program_image_free(&image);
 }
 
+/* In a CUDA launch these registers hold anything. */
+Test(cuda_replay, registers_of_an_opencl_launch_become_their_values)
+{
+    const char text[] = HEAD ENTRY("mov.b32 %r1, %envreg0;\n"
+                                   "mov.b32 %r2, %envreg6;\n"
+                                   "mov.b32 %r3, %envreg7;\n"
+                                   "mov.b32 %r4, %envreg31;\n");
+    program_image image;
+
+    write_file(text, sizeof(text));
+    cr_assert(program_image_read(path, &image));
+    cr_assert_str_eq(image.data, HEAD ENTRY("mov.b32 %r1, 0;\n"
+                                            "mov.b32 %r2, %nctaid.x;\n"
+                                            "mov.b32 %r3, 1;\n"
+                                            "mov.b32 %r4, %envreg31;\n"));
+    cr_assert_eq(image.size, strlen(image.data) + 1);
+    program_image_free(&image);
+}
+
 Test(cuda_replay, a_cubin_stays_as_it_is)
 {
     const char bytes[] = "\x7F"

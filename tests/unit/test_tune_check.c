@@ -104,17 +104,20 @@ Test(tune_check, gives_no_judgement)
     cr_assert_not(check_run(&rules, &p, "plan", &trial));
 }
 
-Test(tune_check, takes_as_many_images_as_the_operations_allow)
+Test(tune_check, takes_as_many_images_as_operations_and_elements_allow)
 {
     clconv_problem p = problem_of("n2c4h8w8k8r3s3p1");
     cr_assert_eq(check_batch(&p), 2);
     p = problem_of("n256c512h64w64k512r3s3p1");
+    cr_assert_eq(check_batch(&p), 1);
+    p = problem_of("n256c128h16w16k256r5s5p2");
     long batch = check_batch(&p);
-    cr_assert_eq(batch, 1);
-    p = problem_of("n256c64h32w32k64r3s3p1");
-    batch = check_batch(&p);
     cr_assert(batch > 1 && batch < 256, "%ld", batch);
     double one = clconv_problem_flops(&p) / 256;
     cr_assert_leq(one * (double)batch, CHECK_MAX_FLOPS);
     cr_assert_gt(one * (double)(batch + 1), CHECK_MAX_FLOPS);
+    p = problem_of("n256c64h32w32k16r1s1");
+    cr_assert_eq(check_batch(&p), (long)(CHECK_MAX_ELEMENTS / 65536));
+    p = problem_of("n256c16h32w32k64r1s1");
+    cr_assert_eq(check_batch(&p), (long)(CHECK_MAX_ELEMENTS / 65536));
 }

@@ -6,6 +6,7 @@
  */
 #include "check.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,13 +19,23 @@ typedef struct findings {
     char failure[200];           /* what is wrong, of the first failure */
 } findings;
 
+/* Of the problem's images, as many as keep a cost that all of them share
+ * within what is allowed. */
+static double images_within(const clconv_problem *p, double cost, double most)
+{
+    double images = (double)p->n;
+    return cost > most ? floor(images * (most / cost)) : images;
+}
+
 long check_batch(const clconv_problem *p)
 {
-    double whole = clconv_problem_flops(p);
-    if (whole <= CHECK_MAX_FLOPS || p->n <= 1)
-        return (long)p->n;
-    long batch = (long)((double)p->n * CHECK_MAX_FLOPS / whole);
-    return batch < 1 ? 1 : batch;
+    double flops =
+        images_within(p, clconv_problem_flops(p), CHECK_MAX_FLOPS);
+    double x = images_within(p, (double)clconv_problem_elements(p, CLCONV_X),
+                             CHECK_MAX_ELEMENTS);
+    double dy = images_within(p, (double)clconv_problem_elements(p, CLCONV_DY),
+                              CHECK_MAX_ELEMENTS);
+    return (long)fmax(1, fmin(flops, fmin(x, dy)));
 }
 
 /* ---- Its output -------------------------------------------------------- */

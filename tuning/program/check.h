@@ -20,9 +20,11 @@ typedef struct check_rules {
     double limit;                /* seconds */
 } check_rules;
 
-/* fp64 takes its time: a judgement has that many images of the problem's at
- * most that one gradient costs so many operations. */
+/* fp64 takes its time, and so do numbers that the host makes and compares: a
+ * judgement has that many images of the problem's at most that one gradient
+ * costs so many operations, and X and dY have so many elements each. */
 #define CHECK_MAX_FLOPS 10e9
+#define CHECK_MAX_ELEMENTS 2e6
 
 /* The images that are judged, 1 to p->n. */
 long check_batch(const clconv_problem *p);

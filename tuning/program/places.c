@@ -150,13 +150,16 @@ bool places_begin_run(places *p)
     remove_dead_runs(p->tune, prefix);
     snprintf(name, sizeof name, "%s%ld", prefix, clconv_os_process());
     p->run = places_join(p->tune, name);
-    return make_dir(p->run);
+    p->programs = p->run ? places_join(p->run, "programs") : NULL;
+    /* A driver may look for its cache's directory once, and do without. */
+    return make_dir(p->run) && make_dir(p->programs);
 }
 
 void places_close(places *p)
 {
     if (p->run)
         remove_tree(p->run);
+    free(p->programs);
     free(p->run);
     free(p->tune);
     free(p->cache);

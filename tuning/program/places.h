@@ -16,13 +16,14 @@ typedef struct places {
     char *cache; /* the cache directory */
     char *tune;  /* its tune-1 */
     char *run;   /* NULL: not made */
+    char *programs; /* in run: what candidates are compiled to */
 } places;
 
 /* option: --cache-dir, NULL: as the library finds it. False with a line on
  * stderr. One that cannot be written will do for those that only read. */
 bool places_open(const char *option, places *out);
 
-/* Makes the run's directory, and removes those of runs on this host that were
+/* Makes the run's directories, and removes those of runs on this host that were
  * killed. False with a line on stderr. */
 bool places_begin_run(places *p);
 

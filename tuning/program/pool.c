@@ -23,7 +23,7 @@
 typedef struct seat {
     child worker; /* id 0: none is running */
     char *log;
-    int plan; /* that it is at */
+    int task; /* that it is at; negative: none */
     double deadline;
     bool has_answered; /* this worker has, so that it found its device */
 } seat;
@@ -189,31 +189,39 @@ static void ask_all(pool *p, const question *q, const char *const *plans,
 
 /* ---- Several at once --------------------------------------------------- */
 
-/* A plan for an idle worker, which is at it then, or has ended. */
-static void give(pool *p, seat *s, const question *q, const char *const *plans,
-                 int plan, clconv_trial *out)
+/* What all workers together are to do. */
+typedef struct handout {
+    command_verb verb;
+    const pool_task *tasks;
+    int count, next;
+    clconv_trial *out;
+} handout;
+
+/* The next task for an idle worker, which is at it then, or has ended. */
+static void give(pool *p, seat *s, handout *h)
 {
-    out[plan] = trial_failed(CLCONV_TRIAL_FAILED, "no worker could be started");
+    int at = h->next++;
+    const pool_task *task = &h->tasks[at];
+    const question q = {h->verb, task->problem, task->ops, 0};
+    h->out[at] = trial_failed(CLCONV_TRIAL_FAILED, "no worker could be started");
     if (!is_ready(p, s))
         return;
-    s->deadline = child_clock() + limit_of(p, q, 1);
-    if (send_question(s, q, &plans[plan], 1))
-        s->plan = plan;
+    s->deadline = child_clock() + limit_of(p, &q, 1);
+    if (send_question(s, &q, &task->plan, 1))
+        s->task = at;
     else
-        out[plan] = bury(p, s, CHILD_ENDED);
+        h->out[at] = bury(p, s, CHILD_ENDED);
 }
 
-/* Hands out plans from *next on to those who have none; returns how many are
- * at work. */
-static int give_all(pool *p, const question *q, const char *const *plans,
-                    int count, int *next, clconv_trial *out)
+/* Hands out tasks to those who have none; returns how many are at work. */
+static int give_all(pool *p, handout *h)
 {
     int busy = 0;
     for (int i = 0; i < p->rules.jobs; ++i) {
         seat *s = &p->seats[i];
-        while (s->plan < 0 && *next < count)
-            give(p, s, q, plans, (*next)++, out);
-        busy += s->plan >= 0;
+        while (s->task < 0 && h->next < h->count)
+            give(p, s, h);
+        busy += s->task >= 0;
     }
     return busy;
 }
@@ -226,8 +234,8 @@ static seat *wait_for_one(pool *p)
     seat *first = NULL; /* to be late */
     for (int i = 0; i < p->rules.jobs; ++i) {
         seat *s = &p->seats[i];
-        busy[i] = s->plan >= 0 ? &s->worker : &nobody;
-        if (s->plan >= 0 && (!first || s->deadline < first->deadline))
+        busy[i] = s->task >= 0 ? &s->worker : &nobody;
+        if (s->task >= 0 && (!first || s->deadline < first->deadline))
             first = s;
     }
     int found = child_wait_any(busy, p->rules.jobs, first->deadline);
@@ -238,20 +246,39 @@ static void take_one(pool *p, clconv_trial *out)
 {
     seat *s = wait_for_one(p);
     clconv_trial why;
-    if (!receive(p, s, &out[s->plan], &why))
-        out[s->plan] = why;
-    s->plan = -1;
+    if (!receive(p, s, &out[s->task], &why))
+        out[s->task] = why;
+    s->task = -1;
+}
+
+static void hand_out(pool *p, handout *h)
+{
+    for (int i = 0; i < p->rules.jobs; ++i)
+        p->seats[i].task = -1;
+    while (give_all(p, h) > 0)
+        take_one(p, h->out);
 }
 
 void pool_prepare(pool *p, const char *problem, unsigned ops,
                   const char *const *plans, int count, clconv_trial *out)
 {
-    const question q = {COMMAND_PREPARE, problem, ops, 0};
-    int next = 0;
-    for (int i = 0; i < p->rules.jobs; ++i)
-        p->seats[i].plan = -1;
-    while (give_all(p, &q, plans, count, &next, out) > 0)
-        take_one(p, out);
+    pool_task *tasks = calloc((size_t)count + 1, sizeof *tasks);
+    handout h = {COMMAND_PREPARE, tasks, count, 0, out};
+    for (int i = 0; i < count; ++i) {
+        if (tasks)
+            tasks[i] = (pool_task){problem, ops, plans[i]};
+        else
+            out[i] = trial_failed(CLCONV_TRIAL_FAILED, "no memory");
+    }
+    if (tasks)
+        hand_out(p, &h);
+    free(tasks);
+}
+
+void pool_keep(pool *p, const pool_task *tasks, int count, clconv_trial *out)
+{
+    handout h = {COMMAND_KEEP, tasks, count, 0, out};
+    hand_out(p, &h);
 }
 
 /* ---- One at a time ----------------------------------------------------- */
@@ -272,13 +299,6 @@ void pool_judge(pool *p, const char *problem, unsigned ops, const char *plan,
                 clconv_trial *out)
 {
     const question q = {COMMAND_JUDGE, problem, ops, 0};
-    ask_all(p, &q, &plan, 1, out);
-}
-
-void pool_keep(pool *p, const char *problem, unsigned ops, const char *plan,
-               clconv_trial *out)
-{
-    const question q = {COMMAND_KEEP, problem, ops, 0};
     ask_all(p, &q, &plan, 1, out);
 }
 

@@ -41,9 +41,14 @@ void pool_time(pool *p, const char *problem, unsigned ops,
 void pool_judge(pool *p, const char *problem, unsigned ops, const char *plan,
                 clconv_trial *out);
 
-/* Prepares the plan so that its programs are in the caches afterwards. */
-void pool_keep(pool *p, const char *problem, unsigned ops, const char *plan,
-               clconv_trial *out);
+typedef struct pool_task {
+    const char *problem;
+    unsigned ops;
+    const char *plan;
+} pool_task;
+
+/* Prepares each plan so that its programs are in the caches afterwards. */
+void pool_keep(pool *p, const pool_task *tasks, int count, clconv_trial *out);
 
 /* Workers that had to be replaced so far. */
 int pool_replaced(const pool *p);

@@ -107,8 +107,8 @@ static bool make_settings(station *s)
     int count = 0;
     for (int i = 0; i < CACHES; ++i) {
         clconv_text setting = CLCONV_TEXT_EMPTY;
-        clconv_text_printf(&setting, "%s=%s/programs", cache_variables[i],
-                           s->places.run);
+        clconv_text_printf(&setting, "%s=%s", cache_variables[i],
+                           s->places.programs);
         s->settings[count] = clconv_text_take(&setting);
         if (!s->settings[count++])
             return false;
@@ -133,14 +133,14 @@ static int count_jobs(const tune_options *o)
  * driver that compiles late has its own cache for that, and would compile again
  * to hand out a binary.
  */
-static pool_rules make_rules(const station *s, char *programs)
+static pool_rules make_rules(const station *s)
 {
     return (pool_rules){
         .program = s->program,
         .device = s->label,
         .run_dir = s->places.run,
         .name = "worker",
-        .cache_dir = s->compiles_late ? "" : programs,
+        .cache_dir = s->compiles_late ? "" : s->places.programs,
         .inject = s->options->inject_text,
         .settings = (const char *const *)s->settings,
         .jobs = s->jobs,
@@ -150,8 +150,7 @@ static pool_rules make_rules(const station *s, char *programs)
 
 static bool start_workers(station *s)
 {
-    char *programs = strchr(s->settings[0], '=') + 1;
-    pool_rules rules = make_rules(s, programs);
+    pool_rules rules = make_rules(s);
     s->workers = pool_new(&rules);
     return s->workers != NULL;
 }
@@ -215,26 +214,35 @@ void station_judge(station *s, const clconv_problem *problem, unsigned ops,
     judge_by_worker(s, problem, ops, plan, trial);
 }
 
-bool station_keep_programs(station *s, const char *problem, unsigned ops,
-                           const char *plan)
+/* Its workers have the user's caches. */
+static pool *new_keeper(const station *s)
 {
     static const char *const no_settings[] = {NULL};
-    pool_rules rules = make_rules(s, s->places.cache);
-    clconv_trial trial;
+    pool_rules rules = make_rules(s);
     rules.name = "keeper";
     rules.cache_dir = s->places.cache;
     rules.settings = no_settings;
     rules.inject = NULL;
-    rules.jobs = 1;
-    pool *keeper = pool_new(&rules);
-    if (!keeper)
-        return false;
-    pool_keep(keeper, problem, ops, plan, &trial);
+    return pool_new(&rules);
+}
+
+bool station_keep_programs(const station *s, const pool_task *tasks, int count)
+{
+    clconv_trial *trials = calloc((size_t)count + 1, sizeof *trials);
+    pool *keeper = trials ? new_keeper(s) : NULL;
+    bool ok = keeper != NULL;
+    if (keeper)
+        pool_keep(keeper, tasks, count, trials);
     pool_free(keeper);
-    if (trial.outcome != CLCONV_TRIAL_OK)
-        message_warning("%s: its programs could not be kept: %s", problem,
-                        trial.why);
-    return trial.outcome == CLCONV_TRIAL_OK;
+    for (int i = 0; keeper && i < count; ++i) {
+        if (trials[i].outcome == CLCONV_TRIAL_OK)
+            continue;
+        message_warning("%s: its programs could not be kept: %s",
+                        tasks[i].problem, trials[i].why);
+        ok = false;
+    }
+    free(trials);
+    return ok;
 }
 
 /* ---- The end ----------------------------------------------------------- */

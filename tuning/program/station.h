@@ -62,10 +62,10 @@ bool station_start(station *s, const char *argv0);
 void station_judge(station *s, const clconv_problem *problem, unsigned ops,
                    const char *plan, clconv_trial *trial);
 
-/* Compiles the plan, in a process of its own, into the user's caches, where
- * later processes find it. False with a line on stderr. */
-bool station_keep_programs(station *s, const char *problem, unsigned ops,
-                           const char *plan);
+/* Compiles plans, in processes of their own, into the user's caches, where
+ * later processes find them. False with a line on stderr for each that is not
+ * there. */
+bool station_keep_programs(const station *s, const pool_task *tasks, int count);
 
 void station_close(station *s);
 

@@ -22,6 +22,7 @@
 
 typedef struct result {
     bool has_record;
+    bool is_new; /* its programs are to be kept */
     clconv_record record;
     char why[512]; /* it has none */
 } result;
@@ -94,7 +95,7 @@ static void tune(run *r, size_t index, const char *name,
         return;
     out->record = winner_record(r->station, problem, CLCONV_OP_BACKWARD,
                                 found.plan, &found.trial, found.default_seconds);
-    out->has_record = winner_keep(r->station, &out->record);
+    out->has_record = out->is_new = winner_save(r->station, &out->record);
     snprintf(out->why, sizeof out->why, "it could not be written");
 }
 
@@ -144,10 +145,27 @@ static int report(const run *r)
     return missing ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+/* At the end, when nothing is timed any more: all cores compile. */
+static void keep_programs(const run *r)
+{
+    const clconv_record **records =
+        calloc(r->problems->count, sizeof(const clconv_record *));
+    int count = 0;
+    for (size_t i = 0; records && i < r->problems->count; ++i)
+        if (r->results[i].is_new)
+            records[count++] = &r->results[i].record;
+    if (records)
+        winner_keep_programs(r->station, records, count);
+    else
+        message_warning("no memory to keep programs");
+    free(records);
+}
+
 static int tune_all(run *r)
 {
     for (size_t i = 0; i < r->problems->count; ++i)
         tune_row(r, i);
+    keep_programs(r);
     int status = report(r);
     return exhaustive_close(r->exhaustive) ? status : EXIT_FAILURE;
 }

@@ -57,8 +57,11 @@ static bool renew(station *s, const clconv_record *old, const verdict *v)
     bool same = clconv_record_same_key(&r, old);
     bool better = !same && winner_find(s, &r.problem, r.ops, &there) &&
                   there.microseconds <= r.microseconds;
-    if (!better && !winner_keep(s, &r))
+    const clconv_record *one = &r;
+    if (!better && !winner_save(s, &r))
         return false;
+    if (!better)
+        winner_keep_programs(s, &one, 1);
     if (!same)
         clconv_tunedb_remove(s->records, old);
     return true;

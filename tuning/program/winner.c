@@ -4,6 +4,7 @@
 #include "winner.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "message.h"
 #include "os.h"
@@ -37,17 +38,42 @@ bool winner_find(station *s, const clconv_problem *problem, unsigned ops,
     return true;
 }
 
-/* A record without its programs is right: they are compiled at first use. */
-bool winner_keep(station *s, const clconv_record *r)
+bool winner_save(station *s, const clconv_record *r)
 {
+    if (clconv_tunedb_save(s->records, r))
+        return true;
     clconv_text name = CLCONV_TEXT_EMPTY;
-    bool saved = clconv_tunedb_save(s->records, r);
     clconv_problem_format(&r->problem, &name);
-    if (!saved)
-        message_error("%s: the record cannot be written to %s", name.data,
-                      s->places.cache);
-    else if (!name.failed)
-        station_keep_programs(s, name.data, r->ops, r->plan);
+    message_error("%s: the record cannot be written to %s",
+                  name.failed ? "a problem" : name.data, s->places.cache);
     clconv_text_free(&name);
-    return saved;
+    return false;
+}
+
+static bool name_tasks(const clconv_record *const *records, int count,
+                       clconv_text *names, pool_task *tasks)
+{
+    for (int i = 0; i < count; ++i) {
+        clconv_problem_format(&records[i]->problem, &names[i]);
+        if (names[i].failed)
+            return false;
+        tasks[i] =
+            (pool_task){names[i].data, records[i]->ops, records[i]->plan};
+    }
+    return true;
+}
+
+void winner_keep_programs(const station *s, const clconv_record *const *records,
+                          int count)
+{
+    pool_task *tasks = calloc((size_t)count + 1, sizeof *tasks);
+    clconv_text *names = calloc((size_t)count + 1, sizeof *names);
+    if (tasks && names && name_tasks(records, count, names, tasks))
+        station_keep_programs(s, tasks, count);
+    else
+        message_warning("no memory to keep programs");
+    for (int i = 0; names && i < count; ++i)
+        clconv_text_free(&names[i]);
+    free(names);
+    free(tasks);
 }

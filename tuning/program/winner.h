@@ -18,8 +18,13 @@ clconv_record winner_record(const station *s, const clconv_problem *problem,
 bool winner_find(station *s, const clconv_problem *problem, unsigned ops,
                  clconv_record *out);
 
-/* Saves record and programs where the library finds them. False with a line
- * on stderr if the record could not be written. */
-bool winner_keep(station *s, const clconv_record *r);
+/* Saves the record where the library finds it. False with a line on stderr. */
+bool winner_save(station *s, const clconv_record *r);
+
+/* Compiles the records' plans to where the library finds them, with a line on
+ * stderr for each that it cannot. A record without its programs is right: they
+ * are compiled at first use. */
+void winner_keep_programs(const station *s, const clconv_record *const *records,
+                          int count);
 
 #endif
