@@ -18,16 +18,22 @@ double clconv_course_spent(const clconv_course *c)
     return c->backend->clock(c->backend->user) - c->start;
 }
 
+/* What a plan takes as one of many, by those since the first. */
+static double seconds_each(const clconv_course *c, double spent)
+{
+    if (c->trials > 1)
+        return (spent - c->setup) / (c->trials - 1);
+    return c->setup / (c->rules.jobs < c->rules.batch ? c->rules.jobs
+                                                      : c->rules.batch);
+}
+
 int clconv_course_batch(const clconv_course *c, double until)
 {
     double spent = clconv_course_spent(c);
     if (c->stopped || spent >= until)
         return 0;
-    double each = c->trials ? spent / c->trials : 0;
-    if ((until - spent) >= each * c->rules.batch)
-        return c->rules.batch;
-    int fit = (int)((until - spent) / each);
-    return fit > 1 ? fit : 1;
+    double fit = (until - spent) / seconds_each(c, spent);
+    return (int)fmin(fmax(fit, 1), c->rules.batch);
 }
 
 /* ---- Attempts ---------------------------------------------------------- */

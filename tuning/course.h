@@ -38,6 +38,7 @@ typedef struct clconv_course {
     clconv_tuner_rules rules; /* none 0 */
     const clconv_tuner_backend *backend;
     double start;
+    double setup; /* seconds that the first plan took, and all it needs */
     bool stopped; /* by progress() */
     int trials;
     int outcomes[CLCONV_OUTCOMES];

@@ -36,6 +36,8 @@ static clconv_tuner_rules complete(const clconv_tuner_rules *given)
     clconv_tuner_rules rules = *given;
     if (!(rules.trial_seconds > 0))
         rules.trial_seconds = DEFAULT_TRIAL_SECONDS;
+    if (rules.jobs < 1)
+        rules.jobs = 1;
     if (rules.batch < 1)
         rules.batch = DEFAULT_BATCH;
     if (rules.batch > CLCONV_BATCH_MOST)
@@ -108,6 +110,7 @@ static void try_default(clconv_course *c)
 {
     clconv_attempt_make(c, c->ops, "", &c->default_plan);
     clconv_contest_try(c, &c->whole, &c->default_plan, 1);
+    c->setup = clconv_course_spent(c);
 }
 
 /* An earlier run's winner: the result is at least as good. */

@@ -70,6 +70,7 @@ typedef struct clconv_tuner_rules {
     double seconds;       /* budget for this problem */
     double trial_seconds; /* timing of a trial; 0: a good value */
     int batch;            /* plans prepared at a time; 0: 8 */
+    int jobs;             /* of these, side by side; 0: one */
     int trials;           /* of each search at most; 0: as many as fit */
     uint64_t seed;
     /* A plan string: candidates have its kernels and the values that it names.

@@ -307,8 +307,9 @@ static void emit_ring(clconv_emit *e)
     clconv_emit_blank(e);
 }
 
-/* What a block of 64 positions takes: of dW the warpgroup's taps, of dX its
- * positions for at_block taps, which are others in each block. */
+/* What a block of 64 positions takes: of dW the warpgroup's products, each from
+ * its last tap, whose distance is least; of dX its positions for at_block taps,
+ * which are others in each block. */
 static void emit_starts(clconv_emit *e, const clconv_fused *f)
 {
     clconv_emit_line(e, "const uint a = here(x) / 16 + block * (4 * $x_line);");
@@ -318,7 +319,8 @@ static void emit_starts(clconv_emit *e, const clconv_fused *f)
     emit_unroll(e, f);
     clconv_emit_line(e, "for (int i = 0; i < $slots; ++i)");
     clconv_emit_line(e, "    b[i] = dy_start(from, first + 64 * block, "
-                        "min($slots * warpgroup + i, $taps - 1), line);");
+                        "min($wide * ($slots * warpgroup + i + 1), $taps) - 1, "
+                        "line);");
     emit_unroll(e, f);
     clconv_emit_line(e, "for (int i = 0; i < $at_block; ++i)");
     emit_unroll(e, f);
@@ -349,11 +351,13 @@ static void emit_step_dx(clconv_emit *e, const clconv_fused *f)
 
 /* The products of a block. Those of dX, each of which adds to the last, stand
  * between those of dW, so that they need not wait for each other. */
-static void emit_multiply(clconv_emit *e, const clconv_fused *f)
+static void emit_multiply(clconv_emit *e, const clconv_problem *p,
+                          const clconv_fused *f)
 {
     clconv_emit_set(e, "steps", f->k_line / CLCONV_WGMMA_K);
     clconv_emit_set(e, "at_block",
                     clconv_divide_up(f->taps, f->rows / CLCONV_WGMMA_M));
+    clconv_emit_set(e, "tap_pitch", p->dilation_w * 2 * f->k_line);
     clconv_nest_open_function(
         e, "void multiply(__local const uchar *tiles, uint x, uint dy, uint "
            "weights, float dw[$slots][$dw_registers], float "
@@ -367,7 +371,7 @@ static void emit_multiply(clconv_emit *e, const clconv_fused *f)
     clconv_emit_line(
         e, "    dw_product(tiles, dw[i], matrix_from(a + k * $x_line, "
            "$x_line, 0), matrix_from(b[i] + k * $dy_line, "
-           "$dy_line, 0), lane);");
+           "$dy_line, $tap_pitch), lane);");
     emit_step_dx(e, f);
     clconv_emit_close(e);
     clconv_emit_close(e);
@@ -558,7 +562,7 @@ static void emit_functions(clconv_emit *e, const clconv_task *t,
     clconv_fused_emit_bias(e, t, f);
     emit_dx_places(e);
     emit_ring(e);
-    emit_multiply(e, f);
+    emit_multiply(e, t->problem, f);
     clconv_wgmma_store_emit_functions(e, t, &store, nest, &to);
 }
 

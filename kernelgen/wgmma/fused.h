@@ -30,19 +30,18 @@
 /* Positions of a tile: a multiple of what one product each takes. */
 #define CLCONV_FUSED_ROWS (CLCONV_FUSED_GROUPS * CLCONV_WGMMA_M)
 
-/* Positions that stand at both ends of dY's ring, for the longest matrix. */
-#define CLCONV_FUSED_MIRROR 64
-
 typedef struct clconv_fused {
     int rows;           /* positions of a tile */
     int at_once;        /* octets that a work-item reads at a time, at most */
     int k_line, c_line; /* halves of a position of dY and X, in local memory */
     int taps;
-    int slots;   /* taps of a warpgroup */
+    int wide;    /* taps of a product of dW, neighbours of a filter row */
+    int slots;   /* products of dW of a warpgroup */
     int blocks;  /* of 64 positions, a warpgroup's */
     int halo;    /* positions of dY past a tile, rounded */
     int buffers; /* of X; dY's ring holds as many tiles beside its halo */
     int ring;    /* positions of dY in local memory */
+    int mirror;  /* positions that stand past its end, too */
     int parts;   /* work-groups that share a group's positions */
     int ahead;   /* turns that the copy unit brings; 0: work-items read */
     int64_t weight_bytes, dy_bytes, x_bytes;

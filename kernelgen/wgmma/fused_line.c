@@ -43,12 +43,33 @@ int clconv_fused_lanes(int line)
     return CLCONV_FUSED_ITEMS / (line / 8);
 }
 
+static int slots_of(const clconv_fused *f, int wide)
+{
+    return (int)clconv_divide_up(f->taps / wide, CLCONV_FUSED_GROUPS);
+}
+
+/* All taps of a filter row, if one product can have so many columns and no
+ * warpgroup gets more sums by it: X is then read once for them. */
+static int wide_of(const clconv_problem *p, const clconv_fused *f)
+{
+    int row = (int)p->s;
+    bool fits = row * f->k_line <= CLCONV_WGMMA_N;
+    return fits && slots_of(f, row) * row <= slots_of(f, 1) ? row : 1;
+}
+
 static void set_products(clconv_fused *f, bool emulated)
 {
     f->dx = (clconv_products){
         .n = f->c_line, .a_along_k = true, .emulated = emulated};
-    f->dw =
-        (clconv_products){.name = "dw_", .n = f->k_line, .emulated = emulated};
+    f->dw = (clconv_products){
+        .name = "dw_", .n = f->wide * f->k_line, .emulated = emulated};
+}
+
+/* From the last position of the ring on, the longest matrix: a block's, as it is
+ * for all taps of a product. */
+static int mirror_of(const clconv_problem *p, const clconv_fused *f)
+{
+    return CLCONV_WGMMA_M + (f->wide - 1) * (int)p->dilation_w;
 }
 
 clconv_fused clconv_fused_of(const clconv_task *t, int rows, int at_once,
@@ -59,16 +80,18 @@ clconv_fused clconv_fused_of(const clconv_task *t, int rows, int at_once,
     f.k_line = clconv_wgmma_line(p->group_k);
     f.c_line = clconv_wgmma_line(p->group_c);
     f.taps = (int)(p->r * p->s);
-    f.slots = (f.taps + CLCONV_FUSED_GROUPS - 1) / CLCONV_FUSED_GROUPS;
+    f.wide = wide_of(p, &f);
+    f.slots = slots_of(&f, f.wide);
     f.blocks = rows / CLCONV_FUSED_ROWS;
     f.halo = (int)clconv_round_up(
         halo_of(p),
         clconv_min(rows, (int64_t)at_once * clconv_fused_lanes(f.k_line)));
     f.ring = f.halo + f.buffers * rows;
+    f.mirror = mirror_of(p, &f);
     f.parts = parts_of(t, rows);
     f.weight_bytes = clconv_round_up((int64_t)f.taps * f.k_line * f.c_line * 2,
                                      CLCONV_RING_ALIGNMENT);
-    f.dy_bytes = (int64_t)(f.ring + CLCONV_FUSED_MIRROR) * f.k_line * 2;
+    f.dy_bytes = (int64_t)(f.ring + f.mirror) * f.k_line * 2;
     f.x_bytes = (int64_t)f.buffers * rows * f.c_line * 2;
     set_products(&f, t->device->unit_emulated);
     if (ahead)
@@ -122,6 +145,8 @@ void clconv_fused_set_holes(clconv_emit *e, const clconv_task *t,
     clconv_emit_set(e, "tile_bytes",
                     f->weight_bytes + f->dy_bytes + f->x_bytes +
                         f->ahead * f->slot_bytes + CLCONV_RING_ALIGNMENT);
+    clconv_emit_set(e, "mirror", f->mirror);
+    clconv_emit_set(e, "wide", f->wide);
     clconv_emit_set(e, "slots", f->slots);
     clconv_emit_set(e, "dw_registers", clconv_products_registers(&f->dw));
     clconv_emit_set(e, "dw_sums", clconv_fused_dw_sums(f));

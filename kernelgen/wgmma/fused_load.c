@@ -197,7 +197,6 @@ static void emit_put(clconv_emit *e, const clconv_fused_reader *r)
     clconv_emit_line(e, "const uint4 halves = halves_of_$tensor(raw[i]);");
     clconv_emit_line(e, "put16(tiles, swizzled(piece, $bytes), halves);");
     if (r->tensor == CLCONV_DY) {
-        clconv_emit_set(e, "mirror", CLCONV_FUSED_MIRROR);
         clconv_emit_line(e, "if (stream->to < $mirror)");
         clconv_emit_line(e, "    put16(tiles, swizzled(piece + $places * "
                             "$bytes, $bytes), halves);");

@@ -1,7 +1,8 @@
 /*
  * The second pass of bwd_fused: a work-group adds a few sums of dW or dbias over
  * all work-groups of a group of channels, a share of them each work-item.
- * Sums of dW lie as registers had them: [tap][register][work-item].
+ * Sums of dW lie as registers had them: [product][register][work-item]. A
+ * product's columns are k of its last tap, then of the one before it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -52,11 +53,16 @@ static void emit_places(clconv_emit *e)
                                  "int at)");
     clconv_emit_line(e, "const int lane = at % 128;");
     clconv_emit_line(e, "const int reg = at / 128 % $dw_registers;");
-    clconv_emit_line(e, "const int tap = at / (128 * $dw_registers);");
+    clconv_emit_line(e, "const int product = at / (128 * $dw_registers);");
+    clconv_emit_line(e, "const int column = d_column(lane, reg, 0);");
     clconv_emit_line(e, "const int c = d_row(lane, reg, 0);");
-    clconv_emit_line(e, "const int k = d_column(lane, reg, 0);");
-    clconv_emit_line(e, "if (tap >= $taps || c >= s->group_c || k >= "
-                        "s->group_k)");
+    clconv_emit_line(e, "const int k = column % $k_line;");
+    clconv_emit_line(e,
+                     "const int tap = product * $wide + $wide - 1 - column / "
+                     "$k_line;");
+    clconv_emit_line(e,
+                     "if (product * $wide >= $taps || c >= s->group_c || k >= "
+                     "s->group_k)");
     clconv_emit_line(e, "    return -1;");
     clconv_emit_line(e, "return (group * s->group_k + k) * s->w_image + c * "
                         "s->w_channel + tap / $s * s->w_row + tap % $s * "

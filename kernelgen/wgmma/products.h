@@ -18,6 +18,7 @@
 /* Work-items of a warpgroup; rows and terms of a product. */
 #define CLCONV_WARPGROUP 128
 #define CLCONV_WGMMA_M 64
+#define CLCONV_WGMMA_N 256 /* columns at most */
 #define CLCONV_WGMMA_K 16
 
 typedef struct clconv_products {

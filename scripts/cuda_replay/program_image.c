@@ -92,10 +92,14 @@ static bool unpack_entry(const char *path, program_image *image)
 
 /* ---- Shared memory ------------------------------------------------------ */
 
+/* Text, which drivers end with one terminator or several. */
 static bool is_ptx(const program_image *image)
 {
-    return strlen(image->data) + 1 >= image->size &&
-           strstr(image->data, ".version") != NULL;
+    size_t end = strlen(image->data);
+
+    while (end < image->size && image->data[end] == '\0')
+        ++end;
+    return end == image->size && strstr(image->data, ".version") != NULL;
 }
 
 /* Bytes of a declaration such as ".shared .align 16 .b8 tiles[102400];", which

@@ -293,7 +293,7 @@ static void dw_product(__local const uchar *tiles, float *d, ulong a, ulong b, i
         float x[2];
         for (int i = 0; i < 2; ++i)
             x[i] = tile_half(tiles, matrix_half(a, 0, d_row(lane, 2 * i, 0), k));
-        for (int reg = 0; reg < 32; reg += 4) {
+        for (int reg = 0; reg < 96; reg += 4) {
             for (int i = 0; i < 2; ++i) {
                 float y = tile_half(tiles, matrix_half(b, 0, d_column(lane, reg + i, 0), k));
                 d[reg + i] += x[0] * y;
@@ -577,7 +577,7 @@ void write_dy(const float8 raw[2], __local uchar *tiles, uint at, stream_t *stre
         const uint piece = at + stream->to * 128 + 16 * octet;
         const uint4 halves = halves_of_dy(raw[i]);
         put16(tiles, swizzled(piece, 128), halves);
-        if (stream->to < 64)
+        if (stream->to < 66)
             put16(tiles, swizzled(piece + 480 * 128, 128), halves);
         stream->to += 48;
         stream->to -= stream->to >= 480 ? 480 : 0;
@@ -824,19 +824,19 @@ uint dy_start(uint dy, int first, int tap, const line_t *line) {
 }
 
 __attribute__((always_inline))
-void multiply(__local const uchar *tiles, uint x, uint dy, uint weights, float dw[3][32], float dx[1][32], int first, int block, int warpgroup, const line_t *line, int lane) {
+void multiply(__local const uchar *tiles, uint x, uint dy, uint weights, float dw[1][96], float dx[1][32], int first, int block, int warpgroup, const line_t *line, int lane) {
     const uint a = here(x) / 16 + block * (4 * 128);
     const uint from = here(dy) / 16;
     const uint w = here(weights) / 16;
-    uint b[3], rows[3][1];
-    for (int i = 0; i < 3; ++i)
-        b[i] = dy_start(from, first + 64 * block, min(3 * warpgroup + i, 9 - 1), line);
+    uint b[1], rows[3][1];
+    for (int i = 0; i < 1; ++i)
+        b[i] = dy_start(from, first + 64 * block, min(3 * (1 * warpgroup + i + 1), 9) - 1, line);
     for (int i = 0; i < 3; ++i)
         for (int j = 0; j < 1; ++j)
             rows[i][j] = dy_start(from, first + 64 * warpgroup + 64 * j, min(3 * block + i, 9 - 1), line);
     for (int k = 0; k < 4; ++k) {
-        for (int i = 0; i < 3; ++i)
-            dw_product(tiles, dw[i], matrix_from(a + k * 128, 128, 0), matrix_from(b[i] + k * 128, 128, 0), lane);
+        for (int i = 0; i < 1; ++i)
+            dw_product(tiles, dw[i], matrix_from(a + k * 128, 128, 0), matrix_from(b[i] + k * 128, 128, 128), lane);
         for (int i = 0; k < 4 && i < 3; ++i) {
             const int tap = 3 * block + i;
             for (int j = 0; j < 1; ++j)
@@ -919,7 +919,7 @@ void bwd_fused(
         .group_c = 40,
         .group_k = 48,
     };
-    __local uchar tiles[193536] __attribute__((aligned(16)));
+    __local uchar tiles[193792] __attribute__((aligned(16)));
     __local uint group_tally[18];
     __local float bias[3072] __attribute__((aligned(32)));
     const uint base = 0;
@@ -962,7 +962,7 @@ void bwd_fused(
             for (int turn = 0; turn < 2; ++turn) {
                 float8 raw[2];
                 read_x(raw, x, &x_stream, item, &line, &sizes, group);
-                write_x(raw, tiles, base + 143360, &x_stream, 1, item, x_counts != 0, group_tally + 12);
+                write_x(raw, tiles, base + 143616, &x_stream, 1, item, x_counts != 0, group_tally + 12);
             }
         }
         {
@@ -976,11 +976,11 @@ void bwd_fused(
             }
         }
     }
-    float dw[3][32];
+    float dw[1][96];
     #pragma unroll
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < 1; ++i)
         #pragma unroll
-        for (int reg = 0; reg < 32; ++reg)
+        for (int reg = 0; reg < 96; ++reg)
             dw[i][reg] = 0.0f;
     barrier(CLK_LOCAL_MEM_FENCE);
     int stage = 0, first = 0;
@@ -992,16 +992,16 @@ void bwd_fused(
             #pragma unroll
             for (int reg = 0; reg < 32; ++reg)
                 sum[i][reg] = 0.0f;
-        multiply(tiles, base + 143360 + stage * (192 * 128), base + 73728, base, dw, sum, first, 0, warpgroup, &line, lane);
-        multiply(tiles, base + 143360 + stage * (192 * 128), base + 73728, base, dw, sum, first, 1, warpgroup, &line, lane);
-        multiply(tiles, base + 143360 + stage * (192 * 128), base + 73728, base, dw, sum, first, 2, warpgroup, &line, lane);
+        multiply(tiles, base + 143616 + stage * (192 * 128), base + 73728, base, dw, sum, first, 0, warpgroup, &line, lane);
+        multiply(tiles, base + 143616 + stage * (192 * 128), base + 73728, base, dw, sum, first, 1, warpgroup, &line, lane);
+        multiply(tiles, base + 143616 + stage * (192 * 128), base + 73728, base, dw, sum, first, 2, warpgroup, &line, lane);
         if (more) {
             {
                 #pragma unroll 1
                 for (int turn = 0; turn < 2; ++turn) {
                     float8 raw[2];
                     read_x(raw, x, &x_stream, item, &line, &sizes, group);
-                    write_x(raw, tiles, base + 143360, &x_stream, 1, item, x_counts != 0, group_tally + 12);
+                    write_x(raw, tiles, base + 143616, &x_stream, 1, item, x_counts != 0, group_tally + 12);
                 }
             }
             {
@@ -1046,12 +1046,12 @@ void bwd_fused(
         stage ^= 1;
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    __global float *out = left + warpgroup * 3 * 32 * 128 + lane;
+    __global float *out = left + warpgroup * 1 * 96 * 128 + lane;
     #pragma unroll
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < 1; ++i)
         #pragma unroll
-        for (int reg = 0; reg < 32; ++reg)
-            out[(i * 32 + reg) * 128] = dw[i][reg];
+        for (int reg = 0; reg < 96; ++reg)
+            out[(i * 96 + reg) * 128] = dw[i][reg];
     leave_bias(bias, item, left + 36864);
     counts_flush_shared(w_counts, group_tally);
     counts_flush_shared(dy_counts, group_tally + 6);
@@ -1078,11 +1078,13 @@ static void store_db(__global float *p, long i,
 __attribute__((always_inline))
 long dw_place(const sizes_t *s, int group, int at) {
     const int lane = at % 128;
-    const int reg = at / 128 % 32;
-    const int tap = at / (128 * 32);
+    const int reg = at / 128 % 96;
+    const int product = at / (128 * 96);
+    const int column = d_column(lane, reg, 0);
     const int c = d_row(lane, reg, 0);
-    const int k = d_column(lane, reg, 0);
-    if (tap >= 9 || c >= s->group_c || k >= s->group_k)
+    const int k = column % 64;
+    const int tap = product * 3 + 3 - 1 - column / 64;
+    if (product * 3 >= 9 || c >= s->group_c || k >= s->group_k)
         return -1;
     return (group * s->group_k + k) * s->w_image + c * s->w_channel + tap / 3 * s->w_row + tap % 3 * s->w_column;
 }

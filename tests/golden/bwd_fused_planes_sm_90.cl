@@ -398,7 +398,7 @@ static void hold(float *d) {
 __attribute__((always_inline))
 static void dw_product(__local const uchar *tiles, float *d, ulong a, ulong b, int lane) {
     asm volatile("//@@{ .reg .pred add; setp.eq.u32 add, 0, 0; "
-        "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
+        "wgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16 "
         "{"
         "%0, %1, %2, %3, "
         "%4, %5, %6, %7, "
@@ -407,9 +407,25 @@ static void dw_product(__local const uchar *tiles, float *d, ulong a, ulong b, i
         "%16, %17, %18, %19, "
         "%20, %21, %22, %23, "
         "%24, %25, %26, %27, "
-        "%28, %29, %30, %31"
+        "%28, %29, %30, %31, "
+        "%32, %33, %34, %35, "
+        "%36, %37, %38, %39, "
+        "%40, %41, %42, %43, "
+        "%44, %45, %46, %47, "
+        "%48, %49, %50, %51, "
+        "%52, %53, %54, %55, "
+        "%56, %57, %58, %59, "
+        "%60, %61, %62, %63, "
+        "%64, %65, %66, %67, "
+        "%68, %69, %70, %71, "
+        "%72, %73, %74, %75, "
+        "%76, %77, %78, %79, "
+        "%80, %81, %82, %83, "
+        "%84, %85, %86, %87, "
+        "%88, %89, %90, %91, "
+        "%92, %93, %94, %95"
         "}, "
-        "%32, %33, add, 1, 1, 1, 1; }"
+        "%96, %97, add, 1, 1, 1, 1; }"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]),
           "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
           "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]),
@@ -417,7 +433,23 @@ static void dw_product(__local const uchar *tiles, float *d, ulong a, ulong b, i
           "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]),
           "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
           "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),
-          "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
+          "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]),
+          "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]),
+          "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]),
+          "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]),
+          "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]),
+          "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]),
+          "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
+          "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]),
+          "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]),
+          "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]),
+          "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]),
+          "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]),
+          "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]),
+          "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]),
+          "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]),
+          "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91]),
+          "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95])
         : "l"(a), "l"(b));
 }
 
@@ -431,7 +463,23 @@ static void dw_hold(float *d) {
           "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]),
           "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
           "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),
-          "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
+          "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]),
+          "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]),
+          "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]),
+          "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]),
+          "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]),
+          "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]),
+          "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
+          "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]),
+          "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]),
+          "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]),
+          "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]),
+          "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]),
+          "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]),
+          "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]),
+          "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]),
+          "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91]),
+          "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95])
         :: "memory");
 }
 
@@ -756,7 +804,7 @@ void write_dy(const float8 raw[1], __local uchar *tiles, uint at, stream_t *stre
         const uint piece = at + stream->to * 128 + 16 * octet;
         const uint4 halves = halves_of_dy(raw[i]);
         put16(tiles, swizzled(piece, 128), halves);
-        if (stream->to < 64)
+        if (stream->to < 66)
             put16(tiles, swizzled(piece + 288 * 128, 128), halves);
         stream->to += 48;
         stream->to -= stream->to >= 288 ? 288 : 0;
@@ -1091,14 +1139,14 @@ uint dy_start(uint dy, int first, int tap, const line_t *line) {
 }
 
 __attribute__((always_inline))
-void multiply(__local const uchar *tiles, uint x, uint dy, uint weights, float dw[3][32], float dx[1][32], int first, int block, int warpgroup, const line_t *line, int lane) {
+void multiply(__local const uchar *tiles, uint x, uint dy, uint weights, float dw[1][96], float dx[1][32], int first, int block, int warpgroup, const line_t *line, int lane) {
     const uint a = here(x) / 16 + block * (4 * 128);
     const uint from = here(dy) / 16;
     const uint w = here(weights) / 16;
-    uint b[3], rows[3][1];
+    uint b[1], rows[3][1];
     #pragma unroll
-    for (int i = 0; i < 3; ++i)
-        b[i] = dy_start(from, first + 64 * block, min(3 * warpgroup + i, 9 - 1), line);
+    for (int i = 0; i < 1; ++i)
+        b[i] = dy_start(from, first + 64 * block, min(3 * (1 * warpgroup + i + 1), 9) - 1, line);
     #pragma unroll
     for (int i = 0; i < 3; ++i)
     #pragma unroll
@@ -1107,8 +1155,8 @@ void multiply(__local const uchar *tiles, uint x, uint dy, uint weights, float d
     #pragma unroll
     for (int k = 0; k < 4; ++k) {
         #pragma unroll
-        for (int i = 0; i < 3; ++i)
-            dw_product(tiles, dw[i], matrix_from(a + k * 128, 128, 0), matrix_from(b[i] + k * 128, 128, 0), lane);
+        for (int i = 0; i < 1; ++i)
+            dw_product(tiles, dw[i], matrix_from(a + k * 128, 128, 0), matrix_from(b[i] + k * 128, 128, 128), lane);
         #pragma unroll
         for (int i = 0; k < 4 && i < 3; ++i) {
             const int tap = 3 * block + i;
@@ -1193,7 +1241,7 @@ void bwd_fused(
         .group_c = 64,
         .group_k = 64,
     };
-    __local uchar tiles[210944] __attribute__((aligned(16)));
+    __local uchar tiles[211200] __attribute__((aligned(16)));
     __local uint group_tally[18];
     __local float bias[3072] __attribute__((aligned(32)));
     const uint base = (shared_address(tiles) + 1023) & ~1023u;
@@ -1203,7 +1251,7 @@ void bwd_fused(
     if (item < 18)
         group_tally[item] = 0;
     *(__local float8 *)(bias + 8 * item) = 0.0f;
-    const uint slots = base + 143360;
+    const uint slots = base + 143616;
     __local int2 ranges[18];
     __local ulong barriers[5];
     const uint full = shared_address(barriers);
@@ -1261,7 +1309,7 @@ void bwd_fused(
                 const int slot = used % 5;
                 barrier_wait(full + 8 * slot, used / 5 & 1);
                 read_x(raw, x != 0, tiles, slots + slot * 13312, ranges[range_slot(used)].x, &x_stream, item, &line, &sizes);
-                write_x(raw, tiles, base + 118784, &x_stream, 1, item, x_counts != 0, group_tally + 12);
+                write_x(raw, tiles, base + 119040, &x_stream, 1, item, x_counts != 0, group_tally + 12);
                 barrier(CLK_LOCAL_MEM_FENCE);
                 const int number = used + 5;
                 ask_turn(tiles, slots, full, ranges, number, dy, x, &sizes, group, item);
@@ -1285,11 +1333,11 @@ void bwd_fused(
             add_bias(bias, item, &sum);
         }
     }
-    float dw[3][32];
+    float dw[1][96];
     #pragma unroll
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < 1; ++i)
         #pragma unroll
-        for (int reg = 0; reg < 32; ++reg)
+        for (int reg = 0; reg < 96; ++reg)
             dw[i][reg] = 0.0f;
     publish();
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -1306,16 +1354,16 @@ void bwd_fused(
         for (int i = 0; i < 1; ++i)
             hold(sum[i]);
         #pragma unroll
-        for (int i = 0; i < 3; ++i)
+        for (int i = 0; i < 1; ++i)
             dw_hold(dw[i]);
         products_begin();
-        multiply(tiles, base + 118784 + stage * (192 * 128), base + 73728, base, dw, sum, first, 0, warpgroup, &line, lane);
+        multiply(tiles, base + 119040 + stage * (192 * 128), base + 73728, base, dw, sum, first, 0, warpgroup, &line, lane);
         products_commit();
         products_begin();
-        multiply(tiles, base + 118784 + stage * (192 * 128), base + 73728, base, dw, sum, first, 1, warpgroup, &line, lane);
+        multiply(tiles, base + 119040 + stage * (192 * 128), base + 73728, base, dw, sum, first, 1, warpgroup, &line, lane);
         products_commit();
         products_begin();
-        multiply(tiles, base + 118784 + stage * (192 * 128), base + 73728, base, dw, sum, first, 2, warpgroup, &line, lane);
+        multiply(tiles, base + 119040 + stage * (192 * 128), base + 73728, base, dw, sum, first, 2, warpgroup, &line, lane);
         products_commit();
         find_ranges(ranges, 2 + (tile - begin + 2) * 8, 8, begin, end, &line, &sizes, item);
         products_wait();
@@ -1323,7 +1371,7 @@ void bwd_fused(
         for (int i = 0; i < 1; ++i)
             hold(sum[i]);
         #pragma unroll
-        for (int i = 0; i < 3; ++i)
+        for (int i = 0; i < 1; ++i)
             dw_hold(dw[i]);
         if (dx) {
             const block_t block = { group, tile * 192 };
@@ -1378,7 +1426,7 @@ void bwd_fused(
                     const int slot = used % 5;
                     barrier_wait(full + 8 * slot, used / 5 & 1);
                     read_x(raw, x != 0, tiles, slots + slot * 13312, ranges[range_slot(used)].x, &x_stream, item, &line, &sizes);
-                    write_x(raw, tiles, base + 118784, &x_stream, 1, item, x_counts != 0, group_tally + 12);
+                    write_x(raw, tiles, base + 119040, &x_stream, 1, item, x_counts != 0, group_tally + 12);
                     barrier(CLK_LOCAL_MEM_FENCE);
                     const int number = used + 5;
                     ask_turn(tiles, slots, full, ranges, number, dy, x, &sizes, group, item);
@@ -1407,12 +1455,12 @@ void bwd_fused(
         publish();
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    __global float *out = left + warpgroup * 3 * 32 * 128 + lane;
+    __global float *out = left + warpgroup * 1 * 96 * 128 + lane;
     #pragma unroll
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < 1; ++i)
         #pragma unroll
-        for (int reg = 0; reg < 32; ++reg)
-            out[(i * 32 + reg) * 128] = dw[i][reg];
+        for (int reg = 0; reg < 96; ++reg)
+            out[(i * 96 + reg) * 128] = dw[i][reg];
     leave_bias(bias, item, left + 36864);
     counts_flush_shared(w_counts, group_tally);
     counts_flush_shared(dy_counts, group_tally + 6);
@@ -1439,11 +1487,13 @@ static void store_db(__global float *p, long i,
 __attribute__((always_inline))
 long dw_place(const sizes_t *s, int group, int at) {
     const int lane = at % 128;
-    const int reg = at / 128 % 32;
-    const int tap = at / (128 * 32);
+    const int reg = at / 128 % 96;
+    const int product = at / (128 * 96);
+    const int column = d_column(lane, reg, 0);
     const int c = d_row(lane, reg, 0);
-    const int k = d_column(lane, reg, 0);
-    if (tap >= 9 || c >= s->group_c || k >= s->group_k)
+    const int k = column % 64;
+    const int tap = product * 3 + 3 - 1 - column / 64;
+    if (product * 3 >= 9 || c >= s->group_c || k >= s->group_k)
         return -1;
     return (group * s->group_k + k) * s->w_image + c * s->w_channel + tap / 3 * s->w_row + tap % 3 * s->w_column;
 }

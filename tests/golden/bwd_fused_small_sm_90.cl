@@ -380,18 +380,34 @@ static void hold(float *d) {
 __attribute__((always_inline))
 static void dw_product(__local const uchar *tiles, float *d, ulong a, ulong b, int lane) {
     asm volatile("//@@{ .reg .pred add; setp.eq.u32 add, 0, 0; "
-        "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 "
+        "wgmma.mma_async.sync.aligned.m64n96k16.f32.f16.f16 "
         "{"
         "%0, %1, %2, %3, "
         "%4, %5, %6, %7, "
         "%8, %9, %10, %11, "
-        "%12, %13, %14, %15"
+        "%12, %13, %14, %15, "
+        "%16, %17, %18, %19, "
+        "%20, %21, %22, %23, "
+        "%24, %25, %26, %27, "
+        "%28, %29, %30, %31, "
+        "%32, %33, %34, %35, "
+        "%36, %37, %38, %39, "
+        "%40, %41, %42, %43, "
+        "%44, %45, %46, %47"
         "}, "
-        "%16, %17, add, 1, 1, 1, 1; }"
+        "%48, %49, add, 1, 1, 1, 1; }"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]),
           "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
           "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]),
-          "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
+          "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
+          "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]),
+          "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
+          "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),
+          "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]),
+          "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]),
+          "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]),
+          "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]),
+          "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47])
         : "l"(a), "l"(b));
 }
 
@@ -401,7 +417,15 @@ static void dw_hold(float *d) {
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]),
           "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
           "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]),
-          "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
+          "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
+          "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]),
+          "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
+          "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),
+          "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]),
+          "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]),
+          "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]),
+          "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]),
+          "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47])
         :: "memory");
 }
 
@@ -668,7 +692,7 @@ void write_dy(const uint4 raw[2], __local uchar *tiles, uint at, stream_t *strea
         const uint piece = at + stream->to * 64 + 16 * octet;
         const uint4 halves = halves_of_dy(raw[i]);
         put16(tiles, swizzled(piece, 64), halves);
-        if (stream->to < 64)
+        if (stream->to < 66)
             put16(tiles, swizzled(piece + 576 * 64, 64), halves);
         stream->to += 96;
         stream->to -= stream->to >= 576 ? 576 : 0;
@@ -893,14 +917,14 @@ uint dy_start(uint dy, int first, int tap, const line_t *line) {
 }
 
 __attribute__((always_inline))
-void multiply(__local const uchar *tiles, uint x, uint dy, uint weights, float dw[3][16], float dx[1][8], int first, int block, int warpgroup, const line_t *line, int lane) {
+void multiply(__local const uchar *tiles, uint x, uint dy, uint weights, float dw[1][48], float dx[1][8], int first, int block, int warpgroup, const line_t *line, int lane) {
     const uint a = here(x) / 16 + block * (4 * 32);
     const uint from = here(dy) / 16;
     const uint w = here(weights) / 16;
-    uint b[3], rows[3][1];
+    uint b[1], rows[3][1];
     #pragma unroll
-    for (int i = 0; i < 3; ++i)
-        b[i] = dy_start(from, first + 64 * block, min(3 * warpgroup + i, 9 - 1), line);
+    for (int i = 0; i < 1; ++i)
+        b[i] = dy_start(from, first + 64 * block, min(3 * (1 * warpgroup + i + 1), 9) - 1, line);
     #pragma unroll
     for (int i = 0; i < 3; ++i)
     #pragma unroll
@@ -909,8 +933,8 @@ void multiply(__local const uchar *tiles, uint x, uint dy, uint weights, float d
     #pragma unroll
     for (int k = 0; k < 4; ++k) {
         #pragma unroll
-        for (int i = 0; i < 3; ++i)
-            dw_product(tiles, dw[i], matrix_from(a + k * 32, 32, 0), matrix_from(b[i] + k * 64, 64, 0), lane);
+        for (int i = 0; i < 1; ++i)
+            dw_product(tiles, dw[i], matrix_from(a + k * 32, 32, 0), matrix_from(b[i] + k * 64, 64, 64), lane);
         #pragma unroll
         for (int i = 0; k < 2 && i < 3; ++i) {
             const int tap = 3 * block + i;
@@ -1003,7 +1027,7 @@ void bwd_fused(
         dx_counts += dx_counts_offset;
     scratch += scratch_offset;
     counts_t tally = { 0, 0, 0, 0, 0, 0 };
-    __local uchar tiles[63488] __attribute__((aligned(16)));
+    __local uchar tiles[63616] __attribute__((aligned(16)));
     __local uint group_tally[18];
     __local float bias[3072] __attribute__((aligned(32)));
     const uint base = (shared_address(tiles) + 1023) & ~1023u;
@@ -1046,7 +1070,7 @@ void bwd_fused(
             for (int turn = 0; turn < 1; ++turn) {
                 uint4 raw[1];
                 read_x(raw, x, &x_stream, item, &line, &sizes, group);
-                write_x(raw, tiles, base + 50176, &x_stream, 1, item, x_counts != 0, group_tally + 12);
+                write_x(raw, tiles, base + 50304, &x_stream, 1, item, x_counts != 0, group_tally + 12);
             }
         }
         {
@@ -1060,11 +1084,11 @@ void bwd_fused(
             }
         }
     }
-    float dw[3][16];
+    float dw[1][48];
     #pragma unroll
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < 1; ++i)
         #pragma unroll
-        for (int reg = 0; reg < 16; ++reg)
+        for (int reg = 0; reg < 48; ++reg)
             dw[i][reg] = 0.0f;
     publish();
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -1081,7 +1105,7 @@ void bwd_fused(
         for (int i = 0; i < 1; ++i)
             hold(sum[i]);
         #pragma unroll
-        for (int i = 0; i < 3; ++i)
+        for (int i = 0; i < 1; ++i)
             dw_hold(dw[i]);
         {
             const int turn = 0;
@@ -1090,10 +1114,10 @@ void bwd_fused(
                 read_x(raw, x, &x_stream, item, &line, &sizes, group);
             }
             products_begin();
-            multiply(tiles, base + 50176 + stage * (192 * 32), base + 9216, base, dw, sum, first, 0, warpgroup, &line, lane);
+            multiply(tiles, base + 50304 + stage * (192 * 32), base + 9216, base, dw, sum, first, 0, warpgroup, &line, lane);
             products_commit();
             if (more) {
-                write_x(raw, tiles, base + 50176, &x_stream, 1, item, x_counts != 0, group_tally + 12);
+                write_x(raw, tiles, base + 50304, &x_stream, 1, item, x_counts != 0, group_tally + 12);
             }
         }
         {
@@ -1103,7 +1127,7 @@ void bwd_fused(
                 read_dy(raw, dy, &dy_stream, item, &line, &sizes, group);
             }
             products_begin();
-            multiply(tiles, base + 50176 + stage * (192 * 32), base + 9216, base, dw, sum, first, 1, warpgroup, &line, lane);
+            multiply(tiles, base + 50304 + stage * (192 * 32), base + 9216, base, dw, sum, first, 1, warpgroup, &line, lane);
             products_commit();
             if (more) {
                 float8 sum = 0.0f;
@@ -1113,14 +1137,14 @@ void bwd_fused(
         }
         {
             products_begin();
-            multiply(tiles, base + 50176 + stage * (192 * 32), base + 9216, base, dw, sum, first, 2, warpgroup, &line, lane);
+            multiply(tiles, base + 50304 + stage * (192 * 32), base + 9216, base, dw, sum, first, 2, warpgroup, &line, lane);
             products_commit();
             products_wait();
             #pragma unroll
             for (int i = 0; i < 1; ++i)
                 hold(sum[i]);
             #pragma unroll
-            for (int i = 0; i < 3; ++i)
+            for (int i = 0; i < 1; ++i)
                 dw_hold(dw[i]);
             if (dx) {
                 const block_t block = { group, tile * 192 };
@@ -1174,12 +1198,12 @@ void bwd_fused(
         publish();
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    __global float *out = left + warpgroup * 3 * 16 * 128 + lane;
+    __global float *out = left + warpgroup * 1 * 48 * 128 + lane;
     #pragma unroll
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < 1; ++i)
         #pragma unroll
-        for (int reg = 0; reg < 16; ++reg)
-            out[(i * 16 + reg) * 128] = dw[i][reg];
+        for (int reg = 0; reg < 48; ++reg)
+            out[(i * 48 + reg) * 128] = dw[i][reg];
     leave_bias(bias, item, left + 18432);
     counts_flush_shared(w_counts, group_tally);
     counts_flush_shared(dy_counts, group_tally + 6);
@@ -1237,11 +1261,13 @@ static void store_db(__global float *p, long i,
 __attribute__((always_inline))
 long dw_place(const sizes_t *s, int group, int at) {
     const int lane = at % 128;
-    const int reg = at / 128 % 16;
-    const int tap = at / (128 * 16);
+    const int reg = at / 128 % 48;
+    const int product = at / (128 * 48);
+    const int column = d_column(lane, reg, 0);
     const int c = d_row(lane, reg, 0);
-    const int k = d_column(lane, reg, 0);
-    if (tap >= 9 || c >= s->group_c || k >= s->group_k)
+    const int k = column % 32;
+    const int tap = product * 3 + 3 - 1 - column / 32;
+    if (product * 3 >= 9 || c >= s->group_c || k >= s->group_k)
         return -1;
     return (group * s->group_k + k) * s->w_image + c * s->w_channel + tap / 3 * s->w_row + tap % 3 * s->w_column;
 }

@@ -135,7 +135,6 @@ static void prepare_one(fake *f, unsigned ops, const char *plan,
     }
     known->outcome = fate_of(f, ops, plan, false);
     set_trial(out, known->outcome);
-    f->now += f->prepare_seconds;
 }
 
 static void prepare(void *user, unsigned ops, const char *const *plans,
@@ -147,6 +146,7 @@ static void prepare(void *user, unsigned ops, const char *const *plans,
     expect_distinct(plans, count);
     for (int i = 0; i < count; ++i)
         prepare_one(f, ops, plans[i], &out[i]);
+    f->now += f->prepare_seconds * ceil((double)count / f->jobs);
 }
 
 static fake_plan *expect_prepared(const fake *f, unsigned ops, const char *plan)
@@ -222,7 +222,8 @@ static bool progress(void *user, const clconv_tuner_progress *p)
 void fake_init(fake *f, const char *text, const char *preset)
 {
     clconv_desc d;
-    *f = (fake){.text = text, .seed = 1, .drift = 1, .prepare_seconds = 0.5};
+    *f = (fake){
+        .text = text, .seed = 1, .drift = 1, .prepare_seconds = 0.5, .jobs = 1};
     cr_assert_eq(clconv_desc_parse(text, &d), CLCONV_OK, "%s", text);
     cr_assert_eq(clconv_problem_init(&d, &f->problem), CLCONV_OK, "%s", text);
     cr_assert(clconv_device_preset(preset, &f->device), "%s", preset);
@@ -254,7 +255,8 @@ clconv_status fake_tune(fake *f, unsigned ops, double seconds,
                         clconv_tuner_result *out)
 {
     clconv_tuner_backend backend = fake_backend(f);
-    clconv_tuner_rules rules = {.seconds = seconds, .known = f->known};
+    clconv_tuner_rules rules = {
+        .seconds = seconds, .known = f->known, .jobs = f->jobs};
     return clconv_tuner_run(&f->problem, &f->device, ops, SIZE_MAX, &rules,
                             &backend, out);
 }

@@ -31,6 +31,7 @@ typedef struct fake {
     double noise;      /* deviation of the logarithm of a timing */
     double drift;      /* the device is by this factor slower after 100 s */
     double prepare_seconds;          /* each */
+    int jobs;                        /* that are prepared side by side */
     double crashing, hanging, wrong; /* parts of the plans, at random */
 
     /* Fails so, in prepare() or, judged, in judge(); NULL: none more. */

@@ -146,7 +146,7 @@ Test(cuda_replay, registers_of_an_opencl_launch_become_their_values)
     const char text[] = HEAD ENTRY("mov.b32 %r1, %envreg0;\n"
                                    "mov.b32 %r2, %envreg6;\n"
                                    "mov.b32 %r3, %envreg7;\n"
-                                   "mov.b32 %r4, %envreg31;\n");
+                                   "mov.b32 %r4, %envreg31;\n") "\0";
     program_image image;
 
     write_file(text, sizeof(text));

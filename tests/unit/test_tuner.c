@@ -462,6 +462,19 @@ Test(tuner, keeps_to_its_budget)
     fake_free(&f);
 }
 
+/* Eight side by side take as long as the default plan did: whole batches. */
+Test(tuner, fills_a_short_budget_with_what_is_prepared_side_by_side)
+{
+    fake f;
+    fake_init(&f, DENSE, "cpu");
+    f.prepare_seconds = 3;
+    f.jobs = 8;
+    tuned(&f, CLCONV_OP_BACKWARD, 30);
+    cr_assert_geq(f.count, 33);
+    cr_assert_lt(f.now, 40, "%g", f.now);
+    fake_free(&f);
+}
+
 Test(tuner, can_be_stopped_anywhere)
 {
     for (int stop = 1;; ++stop) {

@@ -46,6 +46,7 @@ static clconv_tuner_rules make_rules(const run *r, size_t index)
     double left = r->end - child_clock();
     return (clconv_tuner_rules){
         .seconds = left > 0 ? left / (double)(r->problems->count - index) : 0,
+        .jobs = r->station->jobs,
         .batch = r->station->jobs > BATCH_MIN ? r->station->jobs : BATCH_MIN,
         .trials = o->trials,
         .seed = o->seed,
