@@ -130,6 +130,10 @@ typedef struct clconv_kernel {
     /* Do these values fit registers, local memory, work-group? */
     bool (*legal)(const clconv_task *t);
 
+    /* Might legal values be the fastest on this device? A tuner tries no
+     * others. NULL: all. */
+    bool (*promising)(const clconv_task *t);
+
     /*
      * How long it takes, all passes, as the number of multiply-adds that the
      * device would do in that time at its peak: R*S*K*C/groups*N*P*Q for a

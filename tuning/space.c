@@ -86,7 +86,15 @@ static bool is_within(const clconv_choice *within, const clconv_candidate *c)
     return true;
 }
 
-/* Adds a combination if the planner takes it. False: no memory. */
+static bool is_promising(const filler *f, const clconv_candidate *c)
+{
+    const clconv_task task = {.problem = f->scope->problem,
+                              .device = f->scope->device,
+                              .values = c->values};
+    return !c->kernel->promising || c->kernel->promising(&task);
+}
+
+/* Adds a promising combination if the planner takes it. False: no memory. */
 static bool add(filler *f, int row, uint64_t place)
 {
     const clconv_kernel *k = clconv_kernels[row];
@@ -95,7 +103,8 @@ static bool add(filler *f, int row, uint64_t place)
     values_at(k, place, c.values);
     if (!is_within(&f->within, &c) ||
         !clconv_planner_step(f->scope->problem, f->scope->device, k, c.values,
-                             &step, &c.cost))
+                             &step, &c.cost) ||
+        !is_promising(f, &c))
         return true;
     clconv_space_item *item = grow(f);
     if (!item)

@@ -203,6 +203,7 @@ const clconv_kernel clconv_bwd_data_local = {
     .covers = covers,
     .defaults = defaults,
     .legal = legal,
+    .promising = clconv_local_promising,
     .cost = cost,
     .wants_copies = wants_copies,
     .scratch = scratch,

@@ -190,6 +190,7 @@ const clconv_kernel clconv_bwd_weight_local = {
     .covers = covers,
     .defaults = defaults,
     .legal = legal,
+    .promising = clconv_local_promising,
     .cost = cost,
     .wants_copies = wants_copies,
     .finishes_bias = finishes_bias,

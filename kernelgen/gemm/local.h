@@ -80,6 +80,9 @@ void clconv_local_defaults(const clconv_problem *p, const clconv_device *d,
 
 bool clconv_local_legal(const clconv_task *t, const clconv_nest *nest);
 
+/* Values that only stand in for what the device does not have are not. */
+bool clconv_local_promising(const clconv_task *t);
+
 /* clconv_kernel.cost of a kernel that computes waste times what a perfect one
  * would, and moves so many bytes besides its tensors, in a pass of their own. */
 double clconv_local_cost(const clconv_task *t, double waste, double bytes);

@@ -84,6 +84,11 @@ bool clconv_local_legal(const clconv_task *t, const clconv_nest *nest)
            (!half_tile || t->problem->math == CLCONV_MIXED);
 }
 
+bool clconv_local_promising(const clconv_task *t)
+{
+    return !clconv_local_is_async(t->values) || clconv_local_has_async(t->device);
+}
+
 /* ---- Cost --------------------------------------------------------------- */
 
 /* Of the peak: what a register tile reaches by the loads that it saves, and

@@ -634,7 +634,7 @@ static void emit(clconv_emit *e, const clconv_task *t)
 const clconv_kernel clconv_bwd_fused = {
     .name = "bwd_fused",
     .role = CLCONV_ROLE_BACKWARD,
-    .revision = 1,
+    .revision = 2,
     .summary = "dX, dW and dbias at once by Hopper's warpgroup products, up to "
                "64 channels a group",
     .params = params,

@@ -57,6 +57,14 @@ static bool same(const clconv_candidate *a, const clconv_candidate *b)
 
 /* ---- What is asked for ------------------------------------------------- */
 
+static bool is_promising(const setting *s, const clconv_kernel *k,
+                         const int *values)
+{
+    const clconv_task task = {
+        .problem = &s->problem, .device = &s->device, .values = values};
+    return !k->promising || k->promising(&task);
+}
+
 Test(search, the_space_is_what_the_planner_takes)
 {
     setting s = make(DENSE, "cpu", CLCONV_ROLE_BWD_DATA);
@@ -69,13 +77,28 @@ Test(search, the_space_is_what_the_planner_takes)
         double cost;
         clconv_param_first(k->params, k->param_count, values);
         do
-            legal += k->role == s.role &&
+            legal += k->role == s.role && is_promising(&s, k, values) &&
                      clconv_planner_step(&s.problem, &s.device, k, values,
                                          &step, &cost);
         while (clconv_param_next(k->params, k->param_count, values));
     }
     cr_assert_eq(size, legal, "%d, not %d", size, legal);
     clconv_search_free(search);
+}
+
+/* What stands in for copies that the device does not make is legal, for tests,
+ * but no candidate. */
+Test(search, asks_for_asynchronous_copies_where_the_device_makes_them)
+{
+    static const char within[] = "bwd_data_local:copy=async";
+    setting with = make(DENSE "_fp32", "sm_80", CLCONV_ROLE_BWD_DATA);
+    setting without = make(DENSE "_fp32", "cpu", CLCONV_ROLE_BWD_DATA);
+    with.within = without.within = within;
+    clconv_search *some = start(&with, 1), *none = start(&without, 1);
+    cr_assert_gt(clconv_search_size(some), 0);
+    cr_assert_eq(clconv_search_size(none), 0);
+    clconv_search_free(some);
+    clconv_search_free(none);
 }
 
 /* Kernel and values that a plan string names are all that is searched. */
