@@ -23,6 +23,7 @@ static const clconv_param params[CLCONV_CAST_PARAMS] = {
                          "work-items of a group"},
     [CLCONV_CAST_CHUNK] = {"chunk", CLCONV_VALUES(16384, 1024, 4096, 65536),
                            "elements of a work-group"},
+    [CLCONV_CAST_SHAPE] = CLCONV_SHAPE_PARAM,
 };
 
 /* A GPU's work-group sums planes one after the other: few of them, and by few
@@ -44,6 +45,8 @@ static void defaults(const clconv_problem *p, const clconv_device *d,
         return;
     bool small = p->layout == CLCONV_NCHW && p->p * p->q <= SMALL_PLANE;
     int lws = small ? 64 : 256;
+    if (d->units != 0 && !d->unit_emulated) /* whose kernels are so too */
+        values[CLCONV_CAST_SHAPE] = CLCONV_SHAPE_BAKED;
     values[CLCONV_CAST_VEC] = 4;
     values[CLCONV_CAST_LWS] = d->max_work_group >= (size_t)lws ? lws : 1;
     if (small)

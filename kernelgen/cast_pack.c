@@ -58,11 +58,12 @@ static clconv_tiles tiles_of(const clconv_task *t, int lws,
 /* The tiles of all tensors. */
 static clconv_shape shape_of(const clconv_task *t, int lws, int64_t batch)
 {
-    clconv_shape shape = {.baked = false};
+    clconv_shape shape = {.baked = t->baked};
     for (clconv_tensor tensor = CLCONV_DY; tensor <= CLCONV_W; ++tensor) {
         clconv_tiles tiles = tiles_of(t, lws, tensor, batch);
         if (clconv_cast_packs(t, tensor))
-            clconv_tiles_add(&tiles, clconv_tensor_name(tensor), &shape);
+            clconv_tiles_add(&tiles, t->problem->layout,
+                             clconv_tensor_name(tensor), &shape);
     }
     return shape;
 }
@@ -83,11 +84,13 @@ static int tile_halves(void)
     return CLCONV_TILES_ELEMENTS + CLCONV_TILES_PIXELS * PITCH_PAST_CHANNELS;
 }
 
-/* Sums of a channel: NCHW, one a lane; NHWC, one a row of work-items. */
+/* Sums of a channel: NHWC, one a row of work-items; NCHW, one a lane, and room
+ * for one more, so that channels lie in different banks. */
 static int sum_count(const clconv_task *t, int lws)
 {
     clconv_tiles s = tiles_of(t, lws, CLCONV_DY, t->problem->n);
-    int64_t each = t->problem->layout == CLCONV_NHWC ? lws / s.lanes : s.lanes;
+    bool rows = t->problem->layout == CLCONV_NHWC;
+    int64_t each = rows ? lws / s.lanes : s.lanes + 1;
     return (int)(each * s.tile_channels);
 }
 
@@ -177,29 +180,20 @@ static void emit_block(clconv_emit *e)
     clconv_emit_blank(e);
 }
 
-/* line: halves from a pixel of the copy to the next. Work-items take blocks of
- * eight channels in turns; steps take the place of a division each. */
+/* Work-items take blocks of eight channels in turns. */
 static void emit_write(clconv_emit *e)
 {
     clconv_emit_line(e, "static void write_tile(__local const ushort *in, "
                         "__global half *out,");
-    clconv_emit_open(e, "    const tile_t *tile, long line, int item)");
-    clconv_emit_line(e, "const int pitch = tile->width + $past_channels;");
-    clconv_emit_line(e, "const int blocks = max(1, tile->width / 8);");
-    clconv_emit_line(e, "const int step_x = $items / blocks;");
-    clconv_emit_line(e, "const int step_block = $items % blocks;");
-    clconv_emit_line(e, "int block = item % blocks;");
-    clconv_emit_open(e, "for (int x = item / blocks; x < tile->pixels;)");
-    clconv_emit_line(e, "__global half *to = out + tile->target + x * line + "
-                        "block * 8;");
-    clconv_emit_line(e, "*(__global uint4 *)to = block_at(in + x * pitch + "
-                        "block * 8);");
-    clconv_emit_line(e, "x += step_x;");
-    clconv_emit_line(e, "block += step_block;");
-    clconv_emit_open(e, "if (block >= blocks)");
-    clconv_emit_line(e, "block -= blocks;");
-    clconv_emit_line(e, "++x;");
-    clconv_emit_close(e);
+    clconv_emit_open(e, "    const tile_t *tile, int item)");
+    clconv_emit_line(e, "const int end = tile->pixels << tile->block_bits;");
+    clconv_emit_open(e, "for (int i = item; i < end; i += $items)");
+    clconv_emit_line(e, "const int x = i >> tile->block_bits;");
+    clconv_emit_line(e, "const int c = 8 * (i - (x << tile->block_bits));");
+    clconv_emit_line(e, "if (c < tile->width)");
+    clconv_emit_line(e, "    *(__global uint4 *)(out + tile->target + x * "
+                        "tile->line + c) =");
+    clconv_emit_line(e, "        block_at(in + x * tile->pitch + c);");
     clconv_emit_close(e);
     clconv_emit_close(e);
     clconv_emit_blank(e);
@@ -230,19 +224,19 @@ static void emit_variables(clconv_emit *e, const clconv_task *t, int lws)
     clconv_emit_line(e, "tile_t tile = { 0 };");
     clconv_emit_line(e, "__global half *out = 0;");
     clconv_emit_line(e, "__global uint *counts = 0;");
-    if (through_tile(t))
-        clconv_emit_line(e, "long line = 0;");
 }
 
 /* $sum_parts: sums of each channel that a tile's reading leaves. */
-static void emit_tile_sums(clconv_emit *e)
+static void emit_tile_sums(clconv_emit *e, const clconv_task *t)
 {
     clconv_emit_open(e, "if (sum_parts > 0)");
     clconv_emit_open(e, "for (int c = item; c < tile.channels; c += $items)");
     clconv_emit_line(e, "float sum = 0.0f;");
     clconv_emit_line(e, "#pragma unroll 8");
     clconv_emit_line(e, "for (int i = 0; i < sum_parts; ++i)");
-    clconv_emit_line(e, "    sum += sums[i * tile.width + c];");
+    clconv_emit_line(e, through_tile(t)
+                            ? "    sum += sums[c * (sum_parts + 1) + i];"
+                            : "    sum += sums[i * tile.width + c];");
     clconv_emit_line(e, "scratch[tile.part * shape.dy_groups * "
                         "shape.dy_channels + tile.channel + c] = sum;");
     clconv_emit_close(e);
@@ -280,12 +274,10 @@ static void emit_branch(clconv_emit *e, const clconv_task *t,
     clconv_emit_line(e, "tile = tile_of(&tiles, (uint)id);");
     clconv_emit_line(e, "out = ${tensor}_packed;");
     clconv_emit_line(e, "counts = ${tensor}_counts;");
-    if (through_tile(t))
-        clconv_emit_line(e, "line = tiles.groups * tiles.padded;");
     if (sums)
-        clconv_emit_line(e, through_tile(t)
-                                ? "sum_parts = (int)tiles.lanes;"
-                                : "sum_parts = $items / (int)tiles.lanes;");
+        clconv_emit_line(
+            e, through_tile(t) ? "sum_parts = 1 << (int)tiles.lane_bits;"
+                               : "sum_parts = $items >> (int)tiles.lane_bits;");
     emit_read_call(e, t, tensor, sums);
     clconv_emit_close(e);
 }
@@ -309,15 +301,16 @@ static void emit_branches(clconv_emit *e, const clconv_task *t)
 static void emit_entry(clconv_emit *e, const clconv_task *t, int lws)
 {
     clconv_pass pass = clconv_cast_pack_pass(t, lws, t->problem->n);
-    clconv_entry_open(e, t, &pass, NULL);
+    clconv_shape shape = shape_of(t, lws, t->problem->n);
+    clconv_shape_open(e, t, &pass, &shape);
     emit_variables(e, t, lws);
     emit_branches(e, t);
     if (through_tile(t) || clconv_cast_pack_sums(t) || lws > 1)
         clconv_emit_line(e, "barrier(CLK_LOCAL_MEM_FENCE);");
     if (through_tile(t))
-        clconv_emit_line(e, "write_tile(packed, out, &tile, line, item);");
+        clconv_emit_line(e, "write_tile(packed, out, &tile, item);");
     if (clconv_cast_pack_sums(t))
-        emit_tile_sums(e);
+        emit_tile_sums(e, t);
     clconv_emit_line(e, lws > 1
                             ? "counts_flush_group(counts, &tally, group_tally);"
                             : "counts_flush(counts, &tally);");
@@ -330,9 +323,10 @@ static void emit_entry(clconv_emit *e, const clconv_task *t, int lws)
 static void emit_bias(clconv_emit *e, const clconv_task *t, int lws)
 {
     clconv_pass pass = clconv_cast_pack_bias_pass(t, lws, t->problem->n);
+    clconv_shape shape = shape_of(t, lws, t->problem->n);
     clconv_bias_sum_emit(e, lws);
     clconv_output_emit_store(e, t->problem, CLCONV_DB, 1);
-    clconv_entry_open(e, t, &pass, NULL);
+    clconv_shape_open(e, t, &pass, &shape);
     clconv_emit_line(e, "const int k = (int)get_group_id(0);");
     clconv_emit_line(e, "const int count = (int)(shape.dy_images * "
                         "shape.dy_pixel_parts);");
@@ -360,10 +354,10 @@ static void emit_bias(clconv_emit *e, const clconv_task *t, int lws)
 static void emit_shared(clconv_emit *e, const clconv_task *t, int lws)
 {
     clconv_shape shape = shape_of(t, lws, t->problem->n);
-    clconv_shape_emit(e, &shape);
-    clconv_tiles_emit(e, t->problem->layout);
     clconv_emit_set(e, "past_channels", PITCH_PAST_CHANNELS);
     clconv_emit_set(e, "items", lws);
+    clconv_shape_emit(e, &shape);
+    clconv_tiles_emit(e, t->problem->layout);
     clconv_cast_read_emit_shared(e, t);
     if (through_tile(t)) {
         emit_block(e);

@@ -162,8 +162,10 @@ static void emit_put_channels(clconv_emit *e)
     clconv_emit_open(e, "for (int j = 0; j < $at_once; j += 2)");
     emit_channel(e);
     clconv_emit_line(e, "if (channel < tile->width)");
-    clconv_emit_line(e, "    put_pair(out + x * pitch + channel, pitch, count, "
-                        "cast_$tensor(raw[j]), cast_$tensor(raw[j + 1]));");
+    clconv_emit_line(
+        e, "    put_pair(out + x * tile->pitch + channel, tile->pitch, "
+           "count, cast_$tensor(raw[j]), cast_$tensor(raw[j + "
+           "1]));");
     clconv_emit_close(e);
 }
 
@@ -185,14 +187,13 @@ static void emit_leave_channel_sums(clconv_emit *e)
     clconv_emit_open(e, "for (int j = 0; j < $at_once; ++j)");
     emit_channel(e);
     clconv_emit_line(e, "if (channel < tile->width)");
-    clconv_emit_line(e, "    sums[lane * tile->width + channel] = sum[j];");
+    clconv_emit_line(e, "    sums[channel * (lanes + 1) + lane] = sum[j];");
     clconv_emit_close(e);
 }
 
 static void emit_channels(clconv_emit *e, const clconv_task *t,
                           clconv_tensor tensor, bool sums)
 {
-    clconv_emit_line(e, "const int pitch = tile->width + $past_channels;");
     clconv_emit_open(e, "for (int c = 2 * row; c < tile->width; c += $at_once "
                         "* rows)");
     if (sums)
@@ -251,7 +252,7 @@ static void emit_put_pixels(clconv_emit *e, bool copies, bool sums)
                             "c, count, cast_$tensor(raw[j]));");
     clconv_emit_line(e, "const float4 v = cast_$tensor(raw[j]);");
     clconv_emit_line(e, "*(__global ushort4 *)(out + tile->target + pixel * "
-                        "out_line + c) =");
+                        "tile->line + c) =");
     clconv_emit_line(e, "    (ushort4)(half_pair(v.x, v.y), half_pair(v.z, "
                         "v.w));");
     clconv_emit_close(e);
@@ -261,7 +262,6 @@ static void emit_pixels(clconv_emit *e, const clconv_task *t,
                         clconv_tensor tensor, bool sums)
 {
     clconv_emit_line(e, "const long line = tiles->groups * tiles->channels;");
-    clconv_emit_line(e, "const long out_line = tiles->groups * tiles->padded;");
     clconv_emit_open(
         e, "for (int c = $pack_vec * lane; c < tile->width; c += $pack_vec "
            "* lanes)");
@@ -295,10 +295,10 @@ static void emit_count_pixels(clconv_emit *e)
 
 static void emit_place(clconv_emit *e)
 {
-    clconv_emit_line(e, "const int lanes = (int)tiles->lanes;");
-    clconv_emit_line(e, "const int lane = item % lanes;");
-    clconv_emit_line(e, "const int row = item / lanes;");
-    clconv_emit_line(e, "const int rows = $items / lanes;");
+    clconv_emit_line(e, "const int lanes = 1 << (int)tiles->lane_bits;");
+    clconv_emit_line(e, "const int lane = item & (lanes - 1);");
+    clconv_emit_line(e, "const int row = item >> (int)tiles->lane_bits;");
+    clconv_emit_line(e, "const int rows = $items >> (int)tiles->lane_bits;");
 }
 
 static bool is_nchw(const clconv_task *t)

@@ -61,9 +61,8 @@ static void cut_nhwc(clconv_tiles *s, int lws)
 {
     s->tile_channels = even_part(s->padded, BLOCK, ROW_CHANNELS);
     s->lanes = lanes_for(s->tile_channels, lws);
-    int64_t pixels =
+    s->tile_pixels =
         clconv_min(across(s, lws), CLCONV_TILES_ELEMENTS / s->tile_channels);
-    s->tile_pixels = even_part(s->pixels, 1, pixels);
 }
 
 static clconv_tiles sizes_of(const clconv_problem *p, clconv_tensor tensor,
@@ -110,31 +109,78 @@ clconv_tiles clconv_tiles_of(const clconv_problem *p, clconv_tensor tensor,
 
 /* ---- As an argument ---------------------------------------------------- */
 
-static const char *const members[] = {
-    "images",      "groups",        "channels",    "pixels",
-    "padded",      "tile_channels", "tile_pixels", "channel_parts",
-    "pixel_parts", "lanes",         "count",
+enum {
+    IMAGES,
+    GROUPS,
+    CHANNELS,
+    PIXELS,
+    PADDED,
+    TILE_CHANNELS,
+    TILE_PIXELS,
+    CHANNEL_PARTS,
+    PIXEL_PARTS,
+    LANE_BITS,
+    BLOCK_BITS,
+    COUNT,
+    MEMBERS
 };
 
-#define MEMBERS (sizeof members / sizeof *members)
+static const char *const members[MEMBERS] = {
+    [IMAGES] = "images",           [GROUPS] = "groups",
+    [CHANNELS] = "channels",       [PIXELS] = "pixels",
+    [PADDED] = "padded",           [TILE_CHANNELS] = "tile_channels",
+    [TILE_PIXELS] = "tile_pixels", [CHANNEL_PARTS] = "channel_parts",
+    [PIXEL_PARTS] = "pixel_parts", [LANE_BITS] = "lane_bits",
+    [BLOCK_BITS] = "block_bits",   [COUNT] = "count",
+};
 
-void clconv_tiles_add(const clconv_tiles *s, const char *name, clconv_shape *out)
+/* Of the least power of two that is as large. */
+static int64_t log2_up(int64_t value)
+{
+    int64_t bits = 0;
+    while ((int64_t)1 << bits < value)
+        ++bits;
+    return bits;
+}
+
+/* Does it depend on the batch? */
+static bool varies(int member, clconv_layout layout)
+{
+    if (layout == CLCONV_NCHW)
+        return member == IMAGES || member == COUNT;
+    return member == PIXELS || member == PIXEL_PARTS || member == COUNT;
+}
+
+void clconv_tiles_add(const clconv_tiles *s, clconv_layout layout,
+                      const char *name, clconv_shape *out)
 {
     const int64_t values[MEMBERS] = {
-        s->images,      s->groups,        s->channels,    s->pixels,
-        s->padded,      s->tile_channels, s->tile_pixels, s->channel_parts,
-        s->pixel_parts, s->lanes,         s->count,
+        [IMAGES] = s->images,
+        [GROUPS] = s->groups,
+        [CHANNELS] = s->channels,
+        [PIXELS] = s->pixels,
+        [PADDED] = s->padded,
+        [TILE_CHANNELS] = s->tile_channels,
+        [TILE_PIXELS] = s->tile_pixels,
+        [CHANNEL_PARTS] = s->channel_parts,
+        [PIXEL_PARTS] = s->pixel_parts,
+        [LANE_BITS] = log2_up(s->lanes),
+        [BLOCK_BITS] = log2_up(clconv_divide_up(s->tile_channels, BLOCK)),
+        [COUNT] = s->count,
     };
-    for (size_t i = 0; i < MEMBERS; ++i) {
+    for (int i = 0; i < MEMBERS; ++i) {
         char member[24];
         snprintf(member, sizeof member, "%s_%s", name, members[i]);
-        clconv_shape_add(out, member, values[i]);
+        if (varies(i, layout))
+            clconv_shape_add_varying(out, member, values[i]);
+        else
+            clconv_shape_add(out, member, values[i]);
     }
 }
 
 static void emit_members(clconv_emit *e, const char *line)
 {
-    for (size_t i = 0; i < MEMBERS; ++i) {
+    for (int i = 0; i < MEMBERS; ++i) {
         clconv_emit_set_text(e, "member", members[i]);
         clconv_emit_line(e, line);
     }
@@ -163,10 +209,12 @@ static void emit_types(clconv_emit *e)
     clconv_emit_line(e, "/* width: channels and padding; source and target: "
                         "the first element's place in");
     clconv_emit_line(e, "   the tensor and its copy; channel: over all groups; "
-                        "part: of these channels. */");
+                        "part: of these channels;");
+    clconv_emit_line(e, "   line: from pixel to pixel of the copy; pitch: in "
+                        "local memory. */");
     clconv_emit_line(e, "typedef struct {");
-    clconv_emit_line(e, "    int channels, width, pixels;");
-    clconv_emit_line(e, "    long source, target, channel, part;");
+    clconv_emit_line(e, "    int channels, width, pixels, pitch, block_bits;");
+    clconv_emit_line(e, "    long source, target, channel, part, line;");
     clconv_emit_line(e, "} tile_t;");
     clconv_emit_blank(e);
 }
@@ -186,16 +234,30 @@ static void emit_channels(clconv_emit *e)
     clconv_emit_line(e, "tile.channel = group * tiles->channels + c;");
 }
 
-/* Which pixels; pixel counts them over all images. */
-static void emit_pixels(clconv_emit *e)
+/* Which pixels; pixel counts them over all images, in NHWC as x does. */
+static void emit_pixels(clconv_emit *e, clconv_layout layout)
 {
-    clconv_emit_line(e, "const long image = id / (uint)tiles->pixel_parts;");
-    clconv_emit_line(e, "const long x = id % (uint)tiles->pixel_parts * "
-                        "tiles->tile_pixels;");
-    clconv_emit_line(e, "const long pixel = image * tiles->pixels + x;");
+    if (layout == CLCONV_NCHW) {
+        clconv_emit_line(e,
+                         "const long image = id / (uint)tiles->pixel_parts;");
+        clconv_emit_line(e, "const long x = id % (uint)tiles->pixel_parts * "
+                            "tiles->tile_pixels;");
+        clconv_emit_line(e, "const long pixel = image * tiles->pixels + x;");
+    } else {
+        clconv_emit_line(e, "const long x = id * tiles->tile_pixels;");
+        clconv_emit_line(e, "const long pixel = x;");
+    }
     clconv_emit_line(e, "tile.pixels = (int)min(tiles->tile_pixels, "
                         "tiles->pixels - x);");
     clconv_emit_line(e, "tile.part = id;");
+}
+
+static void emit_lines(clconv_emit *e)
+{
+    clconv_emit_line(e, "tile.line = tiles->groups * tiles->padded;");
+    clconv_emit_line(e, "tile.pitch = (int)tiles->tile_channels + "
+                        "$past_channels;");
+    clconv_emit_line(e, "tile.block_bits = (int)tiles->block_bits;");
 }
 
 /* So many tiles that a uint does not hold their number make a copy of at least
@@ -206,14 +268,15 @@ void clconv_tiles_emit(clconv_emit *e, clconv_layout layout)
     clconv_emit_open(e, "static tile_t tile_of(const tiles_t *tiles, uint id)");
     clconv_emit_line(e, "tile_t tile;");
     emit_channels(e);
-    emit_pixels(e);
+    emit_pixels(e, layout);
+    emit_lines(e);
     clconv_emit_line(e, layout == CLCONV_NHWC
                             ? "tile.source = pixel * tiles->groups * "
                               "tiles->channels + tile.channel;"
                             : "tile.source = (image * tiles->groups * "
                               "tiles->channels + tile.channel) * tiles->pixels "
                               "+ x;");
-    clconv_emit_line(e, "tile.target = (pixel * tiles->groups + group) * "
+    clconv_emit_line(e, "tile.target = pixel * tile.line + group * "
                         "tiles->padded + c;");
     clconv_emit_line(e, "return tile;");
     clconv_emit_close(e);

@@ -2,10 +2,11 @@
  * Tiles of a tensor, for the pass that packs it (cast_pack.h): some channels
  * of one group by some pixels of one image. (NHWC: of all images, whose pixels
  * follow one another. W: an image is an output channel, a pixel one of R x S.)
- * Tiles divide channels and pixels evenly: of 65 pixels there are not 64 and 1.
+ * Tiles divide channels and an image's pixels evenly: of 65 pixels there are not
+ * 64 and 1. What a tile is does not depend on the batch.
  *
  *     clconv_tiles s = clconv_tiles_of(p, CLCONV_X, batch, lws);
- *     clconv_tiles_add(&s, "x", &shape);                the pass's argument
+ *     clconv_tiles_add(&s, p->layout, "x", &shape);     the pass's argument
  *     clconv_tiles_emit(e, p->layout);                  once
  *     clconv_tiles_emit_get(e, "x");                    for each tensor
  *     ...
@@ -30,7 +31,8 @@
 
 /* The tensor is [images][groups][channels][pixels] or
  * [images][pixels][groups][channels]; what is emitted as tiles_t has the same
- * members, as longs. */
+ * members, as longs, but for lanes, of which it has the logarithm, lane_bits, and
+ * besides block_bits, that of a tile's blocks of 8 channels, rounded up. */
 typedef struct clconv_tiles {
     int64_t images, groups, channels, pixels;
     int64_t padded; /* channels of a group of the packed copy */
@@ -49,8 +51,8 @@ clconv_tiles clconv_tiles_of(const clconv_problem *p, clconv_tensor tensor,
 bool clconv_tiles_are_aligned(const clconv_problem *p, clconv_tensor tensor);
 
 /* Adds the members to a shape, as <name>_images and so on. */
-void clconv_tiles_add(const clconv_tiles *s, const char *name,
-                      clconv_shape *out);
+void clconv_tiles_add(const clconv_tiles *s, clconv_layout layout,
+                      const char *name, clconv_shape *out);
 
 /*
  * tiles_t, tile_t and

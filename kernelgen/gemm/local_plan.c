@@ -86,7 +86,8 @@ bool clconv_local_legal(const clconv_task *t, const clconv_nest *nest)
 
 bool clconv_local_promising(const clconv_task *t)
 {
-    return !clconv_local_is_async(t->values) || clconv_local_has_async(t->device);
+    return !clconv_local_is_async(t->values) ||
+           clconv_local_has_async(t->device);
 }
 
 /* ---- Cost --------------------------------------------------------------- */

@@ -121,7 +121,8 @@ typedef struct {
     long dy_tile_pixels;
     long dy_channel_parts;
     long dy_pixel_parts;
-    long dy_lanes;
+    long dy_lane_bits;
+    long dy_block_bits;
     long dy_count;
     long x_images;
     long x_groups;
@@ -132,7 +133,8 @@ typedef struct {
     long x_tile_pixels;
     long x_channel_parts;
     long x_pixel_parts;
-    long x_lanes;
+    long x_lane_bits;
+    long x_block_bits;
     long x_count;
     long w_images;
     long w_groups;
@@ -143,7 +145,8 @@ typedef struct {
     long w_tile_pixels;
     long w_channel_parts;
     long w_pixel_parts;
-    long w_lanes;
+    long w_lane_bits;
+    long w_block_bits;
     long w_count;
 } shape_t;
 
@@ -157,15 +160,17 @@ typedef struct {
     long tile_pixels;
     long channel_parts;
     long pixel_parts;
-    long lanes;
+    long lane_bits;
+    long block_bits;
     long count;
 } tiles_t;
 
 /* width: channels and padding; source and target: the first element's place in
-   the tensor and its copy; channel: over all groups; part: of these channels. */
+   the tensor and its copy; channel: over all groups; part: of these channels;
+   line: from pixel to pixel of the copy; pitch: in local memory. */
 typedef struct {
-    int channels, width, pixels;
-    long source, target, channel, part;
+    int channels, width, pixels, pitch, block_bits;
+    long source, target, channel, part, line;
 } tile_t;
 
 static tile_t tile_of(const tiles_t *tiles, uint id) {
@@ -182,8 +187,11 @@ static tile_t tile_of(const tiles_t *tiles, uint id) {
     const long pixel = image * tiles->pixels + x;
     tile.pixels = (int)min(tiles->tile_pixels, tiles->pixels - x);
     tile.part = id;
+    tile.line = tiles->groups * tiles->padded;
+    tile.pitch = (int)tiles->tile_channels + 2;
+    tile.block_bits = (int)tiles->block_bits;
     tile.source = (image * tiles->groups * tiles->channels + tile.channel) * tiles->pixels + x;
-    tile.target = (pixel * tiles->groups + group) * tiles->padded + c;
+    tile.target = pixel * tile.line + group * tiles->padded + c;
     return tile;
 }
 
@@ -212,21 +220,14 @@ static uint4 block_at(__local const ushort *p) {
 }
 
 static void write_tile(__local const ushort *in, __global half *out,
-    const tile_t *tile, long line, int item) {
-    const int pitch = tile->width + 2;
-    const int blocks = max(1, tile->width / 8);
-    const int step_x = 1 / blocks;
-    const int step_block = 1 % blocks;
-    int block = item % blocks;
-    for (int x = item / blocks; x < tile->pixels;) {
-        __global half *to = out + tile->target + x * line + block * 8;
-        *(__global uint4 *)to = block_at(in + x * pitch + block * 8);
-        x += step_x;
-        block += step_block;
-        if (block >= blocks) {
-            block -= blocks;
-            ++x;
-        }
+    const tile_t *tile, int item) {
+    const int end = tile->pixels << tile->block_bits;
+    for (int i = item; i < end; i += 1) {
+        const int x = i >> tile->block_bits;
+        const int c = 8 * (i - (x << tile->block_bits));
+        if (c < tile->width)
+            *(__global uint4 *)(out + tile->target + x * tile->line + c) =
+                block_at(in + x * tile->pitch + c);
     }
 }
 
@@ -241,7 +242,8 @@ static tiles_t get_dy_tiles(const shape_t *shape) {
     tiles.tile_pixels = shape->dy_tile_pixels;
     tiles.channel_parts = shape->dy_channel_parts;
     tiles.pixel_parts = shape->dy_pixel_parts;
-    tiles.lanes = shape->dy_lanes;
+    tiles.lane_bits = shape->dy_lane_bits;
+    tiles.block_bits = shape->dy_block_bits;
     tiles.count = shape->dy_count;
     return tiles;
 }
@@ -290,11 +292,10 @@ static void read_dy_tile(__global const float *in,
     __local ushort *out,
     const tiles_t *tiles, const tile_t *tile, __local float *sums,
     int item) {
-    const int lanes = (int)tiles->lanes;
-    const int lane = item % lanes;
-    const int row = item / lanes;
-    const int rows = 1 / lanes;
-    const int pitch = tile->width + 2;
+    const int lanes = 1 << (int)tiles->lane_bits;
+    const int lane = item & (lanes - 1);
+    const int row = item >> (int)tiles->lane_bits;
+    const int rows = 1 >> (int)tiles->lane_bits;
     for (int c = 2 * row; c < tile->width; c += 4 * rows) {
         float sum[4] = {0.0f};
         for (int x = 4 * lane; x < tile->pixels; x += 4 * lanes) {
@@ -313,24 +314,24 @@ static void read_dy_tile(__global const float *in,
             for (int j = 0; j < 4; j += 2) {
                 const int channel = c + j / 2 * 2 * rows + j % 2;
                 if (channel < tile->width)
-                    put_pair(out + x * pitch + channel, pitch, count, cast_dy(raw[j]), cast_dy(raw[j + 1]));
+                    put_pair(out + x * tile->pitch + channel, tile->pitch, count, cast_dy(raw[j]), cast_dy(raw[j + 1]));
             }
         }
         #pragma unroll
         for (int j = 0; j < 4; ++j) {
             const int channel = c + j / 2 * 2 * rows + j % 2;
             if (channel < tile->width)
-                sums[lane * tile->width + channel] = sum[j];
+                sums[channel * (lanes + 1) + lane] = sum[j];
         }
     }
 }
 
 static void count_dy_tile(__global const float *in,
     const tiles_t *tiles, const tile_t *tile, int item, counts_t *tally) {
-    const int lanes = (int)tiles->lanes;
-    const int lane = item % lanes;
-    const int row = item / lanes;
-    const int rows = 1 / lanes;
+    const int lanes = 1 << (int)tiles->lane_bits;
+    const int lane = item & (lanes - 1);
+    const int row = item >> (int)tiles->lane_bits;
+    const int rows = 1 >> (int)tiles->lane_bits;
     seen4_t seen = { 0 };
     for (int c = row; c < tile->channels; c += rows) {
         for (int x = 4 * lane; x < tile->pixels; x += 4 * lanes)
@@ -350,7 +351,8 @@ static tiles_t get_x_tiles(const shape_t *shape) {
     tiles.tile_pixels = shape->x_tile_pixels;
     tiles.channel_parts = shape->x_channel_parts;
     tiles.pixel_parts = shape->x_pixel_parts;
-    tiles.lanes = shape->x_lanes;
+    tiles.lane_bits = shape->x_lane_bits;
+    tiles.block_bits = shape->x_block_bits;
     tiles.count = shape->x_count;
     return tiles;
 }
@@ -399,11 +401,10 @@ static void read_x_tile(__global const float *in,
     __local ushort *out,
     const tiles_t *tiles, const tile_t *tile,
     int item) {
-    const int lanes = (int)tiles->lanes;
-    const int lane = item % lanes;
-    const int row = item / lanes;
-    const int rows = 1 / lanes;
-    const int pitch = tile->width + 2;
+    const int lanes = 1 << (int)tiles->lane_bits;
+    const int lane = item & (lanes - 1);
+    const int row = item >> (int)tiles->lane_bits;
+    const int rows = 1 >> (int)tiles->lane_bits;
     for (int c = 2 * row; c < tile->width; c += 4 * rows) {
         for (int x = 4 * lane; x < tile->pixels; x += 4 * lanes) {
             const int count = tile->pixels - x;
@@ -418,7 +419,7 @@ static void read_x_tile(__global const float *in,
             for (int j = 0; j < 4; j += 2) {
                 const int channel = c + j / 2 * 2 * rows + j % 2;
                 if (channel < tile->width)
-                    put_pair(out + x * pitch + channel, pitch, count, cast_x(raw[j]), cast_x(raw[j + 1]));
+                    put_pair(out + x * tile->pitch + channel, tile->pitch, count, cast_x(raw[j]), cast_x(raw[j + 1]));
             }
         }
     }
@@ -426,10 +427,10 @@ static void read_x_tile(__global const float *in,
 
 static void count_x_tile(__global const float *in,
     const tiles_t *tiles, const tile_t *tile, int item, counts_t *tally) {
-    const int lanes = (int)tiles->lanes;
-    const int lane = item % lanes;
-    const int row = item / lanes;
-    const int rows = 1 / lanes;
+    const int lanes = 1 << (int)tiles->lane_bits;
+    const int lane = item & (lanes - 1);
+    const int row = item >> (int)tiles->lane_bits;
+    const int rows = 1 >> (int)tiles->lane_bits;
     seen4_t seen = { 0 };
     for (int c = row; c < tile->channels; c += rows) {
         for (int x = 4 * lane; x < tile->pixels; x += 4 * lanes)
@@ -449,7 +450,8 @@ static tiles_t get_w_tiles(const shape_t *shape) {
     tiles.tile_pixels = shape->w_tile_pixels;
     tiles.channel_parts = shape->w_channel_parts;
     tiles.pixel_parts = shape->w_pixel_parts;
-    tiles.lanes = shape->w_lanes;
+    tiles.lane_bits = shape->w_lane_bits;
+    tiles.block_bits = shape->w_block_bits;
     tiles.count = shape->w_count;
     return tiles;
 }
@@ -498,11 +500,10 @@ static void read_w_tile(__global const float *in,
     __local ushort *out,
     const tiles_t *tiles, const tile_t *tile,
     int item) {
-    const int lanes = (int)tiles->lanes;
-    const int lane = item % lanes;
-    const int row = item / lanes;
-    const int rows = 1 / lanes;
-    const int pitch = tile->width + 2;
+    const int lanes = 1 << (int)tiles->lane_bits;
+    const int lane = item & (lanes - 1);
+    const int row = item >> (int)tiles->lane_bits;
+    const int rows = 1 >> (int)tiles->lane_bits;
     for (int c = 2 * row; c < tile->width; c += 4 * rows) {
         for (int x = 4 * lane; x < tile->pixels; x += 4 * lanes) {
             const int count = tile->pixels - x;
@@ -517,7 +518,7 @@ static void read_w_tile(__global const float *in,
             for (int j = 0; j < 4; j += 2) {
                 const int channel = c + j / 2 * 2 * rows + j % 2;
                 if (channel < tile->width)
-                    put_pair(out + x * pitch + channel, pitch, count, cast_w(raw[j]), cast_w(raw[j + 1]));
+                    put_pair(out + x * tile->pitch + channel, tile->pitch, count, cast_w(raw[j]), cast_w(raw[j + 1]));
             }
         }
     }
@@ -525,10 +526,10 @@ static void read_w_tile(__global const float *in,
 
 static void count_w_tile(__global const float *in,
     const tiles_t *tiles, const tile_t *tile, int item, counts_t *tally) {
-    const int lanes = (int)tiles->lanes;
-    const int lane = item % lanes;
-    const int row = item / lanes;
-    const int rows = 1 / lanes;
+    const int lanes = 1 << (int)tiles->lane_bits;
+    const int lane = item & (lanes - 1);
+    const int row = item >> (int)tiles->lane_bits;
+    const int rows = 1 >> (int)tiles->lane_bits;
     seen4_t seen = { 0 };
     for (int c = row; c < tile->channels; c += rows) {
         for (int x = 4 * lane; x < tile->pixels; x += 4 * lanes)
@@ -565,22 +566,20 @@ void cast_pack(
     scratch += scratch_offset;
     __local ushort packed[4224]
         __attribute__((aligned(16)));
-    __local float sums[16];
+    __local float sums[32];
     int sum_parts = 0;
     const int item = (int)get_local_id(0);
     counts_t tally = { 0 };
     tile_t tile = { 0 };
     __global half *out = 0;
     __global uint *counts = 0;
-    long line = 0;
     long id = get_group_id(0);
     if (dy && id >= 0 && id < shape.dy_count) {
         const tiles_t tiles = get_dy_tiles(&shape);
         tile = tile_of(&tiles, (uint)id);
         out = dy_packed;
         counts = dy_counts;
-        line = tiles.groups * tiles.padded;
-        sum_parts = (int)tiles.lanes;
+        sum_parts = 1 << (int)tiles.lane_bits;
         read_dy_tile(dy, packed, &tiles, &tile, sums, item);
         if (counts)
             count_dy_tile(dy, &tiles, &tile, item, &tally);
@@ -591,7 +590,6 @@ void cast_pack(
         tile = tile_of(&tiles, (uint)id);
         out = x_packed;
         counts = x_counts;
-        line = tiles.groups * tiles.padded;
         read_x_tile(x, packed, &tiles, &tile, item);
         if (counts)
             count_x_tile(x, &tiles, &tile, item, &tally);
@@ -602,19 +600,18 @@ void cast_pack(
         tile = tile_of(&tiles, (uint)id);
         out = w_packed;
         counts = w_counts;
-        line = tiles.groups * tiles.padded;
         read_w_tile(w, packed, &tiles, &tile, item);
         if (counts)
             count_w_tile(w, &tiles, &tile, item, &tally);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    write_tile(packed, out, &tile, line, item);
+    write_tile(packed, out, &tile, item);
     if (sum_parts > 0) {
         for (int c = item; c < tile.channels; c += 1) {
             float sum = 0.0f;
             #pragma unroll 8
             for (int i = 0; i < sum_parts; ++i)
-                sum += sums[i * tile.width + c];
+                sum += sums[c * (sum_parts + 1) + i];
             scratch[tile.part * shape.dy_groups * shape.dy_channels + tile.channel + c] = sum;
         }
     }

@@ -121,7 +121,8 @@ typedef struct {
     long dy_tile_pixels;
     long dy_channel_parts;
     long dy_pixel_parts;
-    long dy_lanes;
+    long dy_lane_bits;
+    long dy_block_bits;
     long dy_count;
     long w_images;
     long w_groups;
@@ -132,9 +133,19 @@ typedef struct {
     long w_tile_pixels;
     long w_channel_parts;
     long w_pixel_parts;
-    long w_lanes;
+    long w_lane_bits;
+    long w_block_bits;
     long w_count;
 } shape_t;
+
+typedef struct {
+    long dy_pixels;
+    long dy_pixel_parts;
+    long dy_count;
+    long w_pixels;
+    long w_pixel_parts;
+    long w_count;
+} call_t;
 
 typedef struct {
     long images;
@@ -146,15 +157,17 @@ typedef struct {
     long tile_pixels;
     long channel_parts;
     long pixel_parts;
-    long lanes;
+    long lane_bits;
+    long block_bits;
     long count;
 } tiles_t;
 
 /* width: channels and padding; source and target: the first element's place in
-   the tensor and its copy; channel: over all groups; part: of these channels. */
+   the tensor and its copy; channel: over all groups; part: of these channels;
+   line: from pixel to pixel of the copy; pitch: in local memory. */
 typedef struct {
-    int channels, width, pixels;
-    long source, target, channel, part;
+    int channels, width, pixels, pitch, block_bits;
+    long source, target, channel, part, line;
 } tile_t;
 
 static tile_t tile_of(const tiles_t *tiles, uint id) {
@@ -166,13 +179,15 @@ static tile_t tile_of(const tiles_t *tiles, uint id) {
     tile.channels = (int)min(tiles->tile_channels, tiles->channels - c);
     tile.width = (int)min(tiles->tile_channels, tiles->padded - c);
     tile.channel = group * tiles->channels + c;
-    const long image = id / (uint)tiles->pixel_parts;
-    const long x = id % (uint)tiles->pixel_parts * tiles->tile_pixels;
-    const long pixel = image * tiles->pixels + x;
+    const long x = id * tiles->tile_pixels;
+    const long pixel = x;
     tile.pixels = (int)min(tiles->tile_pixels, tiles->pixels - x);
     tile.part = id;
+    tile.line = tiles->groups * tiles->padded;
+    tile.pitch = (int)tiles->tile_channels + 2;
+    tile.block_bits = (int)tiles->block_bits;
     tile.source = pixel * tiles->groups * tiles->channels + tile.channel;
-    tile.target = (pixel * tiles->groups + group) * tiles->padded + c;
+    tile.target = pixel * tile.line + group * tiles->padded + c;
     return tile;
 }
 
@@ -222,7 +237,8 @@ static tiles_t get_dy_tiles(const shape_t *shape) {
     tiles.tile_pixels = shape->dy_tile_pixels;
     tiles.channel_parts = shape->dy_channel_parts;
     tiles.pixel_parts = shape->dy_pixel_parts;
-    tiles.lanes = shape->dy_lanes;
+    tiles.lane_bits = shape->dy_lane_bits;
+    tiles.block_bits = shape->dy_block_bits;
     tiles.count = shape->dy_count;
     return tiles;
 }
@@ -274,12 +290,11 @@ static void read_dy_tile(__global const float *in,
     __global half *copy, __global half *out,
     const tiles_t *tiles, const tile_t *tile, __local float *sums,
     int item) {
-    const int lanes = (int)tiles->lanes;
-    const int lane = item % lanes;
-    const int row = item / lanes;
-    const int rows = 256 / lanes;
+    const int lanes = 1 << (int)tiles->lane_bits;
+    const int lane = item & (lanes - 1);
+    const int row = item >> (int)tiles->lane_bits;
+    const int rows = 256 >> (int)tiles->lane_bits;
     const long line = tiles->groups * tiles->channels;
-    const long out_line = tiles->groups * tiles->padded;
     for (int c = 4 * lane; c < tile->width; c += 4 * lanes) {
         const int count = tile->channels - c;
         float4 sum = 0.0f;
@@ -298,7 +313,7 @@ static void read_dy_tile(__global const float *in,
                     continue;
                 keep_dy(copy, tile->source + pixel * line + c, count, cast_dy(raw[j]));
                 const float4 v = cast_dy(raw[j]);
-                *(__global ushort4 *)(out + tile->target + pixel * out_line + c) =
+                *(__global ushort4 *)(out + tile->target + pixel * tile->line + c) =
                     (ushort4)(half_pair(v.x, v.y), half_pair(v.z, v.w));
             }
         }
@@ -308,10 +323,10 @@ static void read_dy_tile(__global const float *in,
 
 static void count_dy_tile(__global const float *in,
     const tiles_t *tiles, const tile_t *tile, int item, counts_t *tally) {
-    const int lanes = (int)tiles->lanes;
-    const int lane = item % lanes;
-    const int row = item / lanes;
-    const int rows = 256 / lanes;
+    const int lanes = 1 << (int)tiles->lane_bits;
+    const int lane = item & (lanes - 1);
+    const int row = item >> (int)tiles->lane_bits;
+    const int rows = 256 >> (int)tiles->lane_bits;
     seen4_t seen = { 0 };
     const long line = tiles->groups * tiles->channels;
     for (int c = 4 * lane; c < tile->width; c += 4 * lanes) {
@@ -332,7 +347,8 @@ static tiles_t get_w_tiles(const shape_t *shape) {
     tiles.tile_pixels = shape->w_tile_pixels;
     tiles.channel_parts = shape->w_channel_parts;
     tiles.pixel_parts = shape->w_pixel_parts;
-    tiles.lanes = shape->w_lanes;
+    tiles.lane_bits = shape->w_lane_bits;
+    tiles.block_bits = shape->w_block_bits;
     tiles.count = shape->w_count;
     return tiles;
 }
@@ -378,12 +394,11 @@ static void read_w_tile(__global const float *in,
     __global half *out,
     const tiles_t *tiles, const tile_t *tile,
     int item) {
-    const int lanes = (int)tiles->lanes;
-    const int lane = item % lanes;
-    const int row = item / lanes;
-    const int rows = 256 / lanes;
+    const int lanes = 1 << (int)tiles->lane_bits;
+    const int lane = item & (lanes - 1);
+    const int row = item >> (int)tiles->lane_bits;
+    const int rows = 256 >> (int)tiles->lane_bits;
     const long line = tiles->groups * tiles->channels;
-    const long out_line = tiles->groups * tiles->padded;
     for (int c = 4 * lane; c < tile->width; c += 4 * lanes) {
         const int count = tile->channels - c;
         for (int x = row; x < tile->pixels; x += 4 * rows) {
@@ -399,7 +414,7 @@ static void read_w_tile(__global const float *in,
                 if (pixel >= tile->pixels)
                     continue;
                 const float4 v = cast_w(raw[j]);
-                *(__global ushort4 *)(out + tile->target + pixel * out_line + c) =
+                *(__global ushort4 *)(out + tile->target + pixel * tile->line + c) =
                     (ushort4)(half_pair(v.x, v.y), half_pair(v.z, v.w));
             }
         }
@@ -408,10 +423,10 @@ static void read_w_tile(__global const float *in,
 
 static void count_w_tile(__global const float *in,
     const tiles_t *tiles, const tile_t *tile, int item, counts_t *tally) {
-    const int lanes = (int)tiles->lanes;
-    const int lane = item % lanes;
-    const int row = item / lanes;
-    const int rows = 256 / lanes;
+    const int lanes = 1 << (int)tiles->lane_bits;
+    const int lane = item & (lanes - 1);
+    const int row = item >> (int)tiles->lane_bits;
+    const int rows = 256 >> (int)tiles->lane_bits;
     seen4_t seen = { 0 };
     const long line = tiles->groups * tiles->channels;
     for (int c = 4 * lane; c < tile->width; c += 4 * lanes) {
@@ -431,7 +446,7 @@ void cast_pack(
     __global half *w_packed, long w_packed_offset,
     __global uint *w_counts, long w_counts_offset,
     __global float *scratch, long scratch_offset,
-    shape_t shape) {
+    call_t call) {
     dy += dy_offset;
     dy_copy += dy_copy_offset;
     dy_packed += dy_packed_offset;
@@ -442,6 +457,32 @@ void cast_pack(
     if (w_counts)
         w_counts += w_counts_offset;
     scratch += scratch_offset;
+    const shape_t shape = {
+        .dy_images = 1,
+        .dy_groups = 1,
+        .dy_channels = 12,
+        .dy_pixels = call.dy_pixels,
+        .dy_padded = 16,
+        .dy_tile_channels = 16,
+        .dy_tile_pixels = 256,
+        .dy_channel_parts = 1,
+        .dy_pixel_parts = call.dy_pixel_parts,
+        .dy_lane_bits = 2,
+        .dy_block_bits = 1,
+        .dy_count = call.dy_count,
+        .w_images = 1,
+        .w_groups = 1,
+        .w_channels = 20,
+        .w_pixels = call.w_pixels,
+        .w_padded = 24,
+        .w_tile_channels = 24,
+        .w_tile_pixels = 128,
+        .w_channel_parts = 1,
+        .w_pixel_parts = call.w_pixel_parts,
+        .w_lane_bits = 3,
+        .w_block_bits = 2,
+        .w_count = call.w_count,
+    };
     __local float sums[1024];
     int sum_parts = 0;
     const int item = (int)get_local_id(0);
@@ -458,7 +499,7 @@ void cast_pack(
         tile = tile_of(&tiles, (uint)id);
         out = dy_packed;
         counts = dy_counts;
-        sum_parts = 256 / (int)tiles.lanes;
+        sum_parts = 256 >> (int)tiles.lane_bits;
         read_dy_tile(dy, dy_copy, out, &tiles, &tile, sums, item);
         if (counts)
             count_dy_tile(dy, &tiles, &tile, item, &tally);
@@ -519,9 +560,35 @@ void cast_pack_bias(
     __global float *scratch, long scratch_offset,
     __global float *db, long db_offset,
     float beta,
-    shape_t shape) {
+    call_t call) {
     scratch += scratch_offset;
     db += db_offset;
+    const shape_t shape = {
+        .dy_images = 1,
+        .dy_groups = 1,
+        .dy_channels = 12,
+        .dy_pixels = call.dy_pixels,
+        .dy_padded = 16,
+        .dy_tile_channels = 16,
+        .dy_tile_pixels = 256,
+        .dy_channel_parts = 1,
+        .dy_pixel_parts = call.dy_pixel_parts,
+        .dy_lane_bits = 2,
+        .dy_block_bits = 1,
+        .dy_count = call.dy_count,
+        .w_images = 1,
+        .w_groups = 1,
+        .w_channels = 20,
+        .w_pixels = call.w_pixels,
+        .w_padded = 24,
+        .w_tile_channels = 24,
+        .w_tile_pixels = 128,
+        .w_channel_parts = 1,
+        .w_pixel_parts = call.w_pixel_parts,
+        .w_lane_bits = 3,
+        .w_block_bits = 2,
+        .w_count = call.w_count,
+    };
     const int k = (int)get_group_id(0);
     const int count = (int)(shape.dy_images * shape.dy_pixel_parts);
     const int channels = (int)get_num_groups(0);

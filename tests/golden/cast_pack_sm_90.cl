@@ -121,7 +121,8 @@ typedef struct {
     long dy_tile_pixels;
     long dy_channel_parts;
     long dy_pixel_parts;
-    long dy_lanes;
+    long dy_lane_bits;
+    long dy_block_bits;
     long dy_count;
     long x_images;
     long x_groups;
@@ -132,7 +133,8 @@ typedef struct {
     long x_tile_pixels;
     long x_channel_parts;
     long x_pixel_parts;
-    long x_lanes;
+    long x_lane_bits;
+    long x_block_bits;
     long x_count;
     long w_images;
     long w_groups;
@@ -143,9 +145,19 @@ typedef struct {
     long w_tile_pixels;
     long w_channel_parts;
     long w_pixel_parts;
-    long w_lanes;
+    long w_lane_bits;
+    long w_block_bits;
     long w_count;
 } shape_t;
+
+typedef struct {
+    long dy_images;
+    long dy_count;
+    long x_images;
+    long x_count;
+    long w_images;
+    long w_count;
+} call_t;
 
 typedef struct {
     long images;
@@ -157,15 +169,17 @@ typedef struct {
     long tile_pixels;
     long channel_parts;
     long pixel_parts;
-    long lanes;
+    long lane_bits;
+    long block_bits;
     long count;
 } tiles_t;
 
 /* width: channels and padding; source and target: the first element's place in
-   the tensor and its copy; channel: over all groups; part: of these channels. */
+   the tensor and its copy; channel: over all groups; part: of these channels;
+   line: from pixel to pixel of the copy; pitch: in local memory. */
 typedef struct {
-    int channels, width, pixels;
-    long source, target, channel, part;
+    int channels, width, pixels, pitch, block_bits;
+    long source, target, channel, part, line;
 } tile_t;
 
 static tile_t tile_of(const tiles_t *tiles, uint id) {
@@ -182,8 +196,11 @@ static tile_t tile_of(const tiles_t *tiles, uint id) {
     const long pixel = image * tiles->pixels + x;
     tile.pixels = (int)min(tiles->tile_pixels, tiles->pixels - x);
     tile.part = id;
+    tile.line = tiles->groups * tiles->padded;
+    tile.pitch = (int)tiles->tile_channels + 2;
+    tile.block_bits = (int)tiles->block_bits;
     tile.source = (image * tiles->groups * tiles->channels + tile.channel) * tiles->pixels + x;
-    tile.target = (pixel * tiles->groups + group) * tiles->padded + c;
+    tile.target = pixel * tile.line + group * tiles->padded + c;
     return tile;
 }
 
@@ -212,21 +229,14 @@ static uint4 block_at(__local const ushort *p) {
 }
 
 static void write_tile(__local const ushort *in, __global half *out,
-    const tile_t *tile, long line, int item) {
-    const int pitch = tile->width + 2;
-    const int blocks = max(1, tile->width / 8);
-    const int step_x = 256 / blocks;
-    const int step_block = 256 % blocks;
-    int block = item % blocks;
-    for (int x = item / blocks; x < tile->pixels;) {
-        __global half *to = out + tile->target + x * line + block * 8;
-        *(__global uint4 *)to = block_at(in + x * pitch + block * 8);
-        x += step_x;
-        block += step_block;
-        if (block >= blocks) {
-            block -= blocks;
-            ++x;
-        }
+    const tile_t *tile, int item) {
+    const int end = tile->pixels << tile->block_bits;
+    for (int i = item; i < end; i += 256) {
+        const int x = i >> tile->block_bits;
+        const int c = 8 * (i - (x << tile->block_bits));
+        if (c < tile->width)
+            *(__global uint4 *)(out + tile->target + x * tile->line + c) =
+                block_at(in + x * tile->pitch + c);
     }
 }
 
@@ -270,7 +280,8 @@ static tiles_t get_dy_tiles(const shape_t *shape) {
     tiles.tile_pixels = shape->dy_tile_pixels;
     tiles.channel_parts = shape->dy_channel_parts;
     tiles.pixel_parts = shape->dy_pixel_parts;
-    tiles.lanes = shape->dy_lanes;
+    tiles.lane_bits = shape->dy_lane_bits;
+    tiles.block_bits = shape->dy_block_bits;
     tiles.count = shape->dy_count;
     return tiles;
 }
@@ -317,11 +328,10 @@ static void read_dy_tile(__global const float *in,
     __local ushort *out,
     const tiles_t *tiles, const tile_t *tile, __local float *sums,
     int item) {
-    const int lanes = (int)tiles->lanes;
-    const int lane = item % lanes;
-    const int row = item / lanes;
-    const int rows = 256 / lanes;
-    const int pitch = tile->width + 2;
+    const int lanes = 1 << (int)tiles->lane_bits;
+    const int lane = item & (lanes - 1);
+    const int row = item >> (int)tiles->lane_bits;
+    const int rows = 256 >> (int)tiles->lane_bits;
     for (int c = 2 * row; c < tile->width; c += 4 * rows) {
         float sum[4] = {0.0f};
         for (int x = 4 * lane; x < tile->pixels; x += 4 * lanes) {
@@ -340,24 +350,24 @@ static void read_dy_tile(__global const float *in,
             for (int j = 0; j < 4; j += 2) {
                 const int channel = c + j / 2 * 2 * rows + j % 2;
                 if (channel < tile->width)
-                    put_pair(out + x * pitch + channel, pitch, count, cast_dy(raw[j]), cast_dy(raw[j + 1]));
+                    put_pair(out + x * tile->pitch + channel, tile->pitch, count, cast_dy(raw[j]), cast_dy(raw[j + 1]));
             }
         }
         #pragma unroll
         for (int j = 0; j < 4; ++j) {
             const int channel = c + j / 2 * 2 * rows + j % 2;
             if (channel < tile->width)
-                sums[lane * tile->width + channel] = sum[j];
+                sums[channel * (lanes + 1) + lane] = sum[j];
         }
     }
 }
 
 static void count_dy_tile(__global const float *in,
     const tiles_t *tiles, const tile_t *tile, int item, counts_t *tally) {
-    const int lanes = (int)tiles->lanes;
-    const int lane = item % lanes;
-    const int row = item / lanes;
-    const int rows = 256 / lanes;
+    const int lanes = 1 << (int)tiles->lane_bits;
+    const int lane = item & (lanes - 1);
+    const int row = item >> (int)tiles->lane_bits;
+    const int rows = 256 >> (int)tiles->lane_bits;
     seen4_t seen = { 0 };
     for (int c = row; c < tile->channels; c += rows) {
         for (int x = 4 * lane; x < tile->pixels; x += 4 * lanes)
@@ -377,7 +387,8 @@ static tiles_t get_x_tiles(const shape_t *shape) {
     tiles.tile_pixels = shape->x_tile_pixels;
     tiles.channel_parts = shape->x_channel_parts;
     tiles.pixel_parts = shape->x_pixel_parts;
-    tiles.lanes = shape->x_lanes;
+    tiles.lane_bits = shape->x_lane_bits;
+    tiles.block_bits = shape->x_block_bits;
     tiles.count = shape->x_count;
     return tiles;
 }
@@ -418,11 +429,10 @@ static void read_x_tile(__global const half *in,
     __local ushort *out,
     const tiles_t *tiles, const tile_t *tile,
     int item) {
-    const int lanes = (int)tiles->lanes;
-    const int lane = item % lanes;
-    const int row = item / lanes;
-    const int rows = 256 / lanes;
-    const int pitch = tile->width + 2;
+    const int lanes = 1 << (int)tiles->lane_bits;
+    const int lane = item & (lanes - 1);
+    const int row = item >> (int)tiles->lane_bits;
+    const int rows = 256 >> (int)tiles->lane_bits;
     for (int c = 2 * row; c < tile->width; c += 4 * rows) {
         for (int x = 4 * lane; x < tile->pixels; x += 4 * lanes) {
             const int count = tile->pixels - x;
@@ -437,7 +447,7 @@ static void read_x_tile(__global const half *in,
             for (int j = 0; j < 4; j += 2) {
                 const int channel = c + j / 2 * 2 * rows + j % 2;
                 if (channel < tile->width)
-                    put_pair(out + x * pitch + channel, pitch, count, cast_x(raw[j]), cast_x(raw[j + 1]));
+                    put_pair(out + x * tile->pitch + channel, tile->pitch, count, cast_x(raw[j]), cast_x(raw[j + 1]));
             }
         }
     }
@@ -445,10 +455,10 @@ static void read_x_tile(__global const half *in,
 
 static void count_x_tile(__global const half *in,
     const tiles_t *tiles, const tile_t *tile, int item, counts_t *tally) {
-    const int lanes = (int)tiles->lanes;
-    const int lane = item % lanes;
-    const int row = item / lanes;
-    const int rows = 256 / lanes;
+    const int lanes = 1 << (int)tiles->lane_bits;
+    const int lane = item & (lanes - 1);
+    const int row = item >> (int)tiles->lane_bits;
+    const int rows = 256 >> (int)tiles->lane_bits;
     seen4_t seen = { 0 };
     for (int c = row; c < tile->channels; c += rows) {
         for (int x = 4 * lane; x < tile->pixels; x += 4 * lanes)
@@ -468,7 +478,8 @@ static tiles_t get_w_tiles(const shape_t *shape) {
     tiles.tile_pixels = shape->w_tile_pixels;
     tiles.channel_parts = shape->w_channel_parts;
     tiles.pixel_parts = shape->w_pixel_parts;
-    tiles.lanes = shape->w_lanes;
+    tiles.lane_bits = shape->w_lane_bits;
+    tiles.block_bits = shape->w_block_bits;
     tiles.count = shape->w_count;
     return tiles;
 }
@@ -515,11 +526,10 @@ static void read_w_tile(__global const float *in,
     __local ushort *out,
     const tiles_t *tiles, const tile_t *tile,
     int item) {
-    const int lanes = (int)tiles->lanes;
-    const int lane = item % lanes;
-    const int row = item / lanes;
-    const int rows = 256 / lanes;
-    const int pitch = tile->width + 2;
+    const int lanes = 1 << (int)tiles->lane_bits;
+    const int lane = item & (lanes - 1);
+    const int row = item >> (int)tiles->lane_bits;
+    const int rows = 256 >> (int)tiles->lane_bits;
     for (int c = 2 * row; c < tile->width; c += 4 * rows) {
         for (int x = 4 * lane; x < tile->pixels; x += 4 * lanes) {
             const int count = tile->pixels - x;
@@ -534,7 +544,7 @@ static void read_w_tile(__global const float *in,
             for (int j = 0; j < 4; j += 2) {
                 const int channel = c + j / 2 * 2 * rows + j % 2;
                 if (channel < tile->width)
-                    put_pair(out + x * pitch + channel, pitch, count, cast_w(raw[j]), cast_w(raw[j + 1]));
+                    put_pair(out + x * tile->pitch + channel, tile->pitch, count, cast_w(raw[j]), cast_w(raw[j + 1]));
             }
         }
     }
@@ -542,10 +552,10 @@ static void read_w_tile(__global const float *in,
 
 static void count_w_tile(__global const float *in,
     const tiles_t *tiles, const tile_t *tile, int item, counts_t *tally) {
-    const int lanes = (int)tiles->lanes;
-    const int lane = item % lanes;
-    const int row = item / lanes;
-    const int rows = 256 / lanes;
+    const int lanes = 1 << (int)tiles->lane_bits;
+    const int lane = item & (lanes - 1);
+    const int row = item >> (int)tiles->lane_bits;
+    const int rows = 256 >> (int)tiles->lane_bits;
     seen4_t seen = { 0 };
     for (int c = row; c < tile->channels; c += rows) {
         for (int x = 4 * lane; x < tile->pixels; x += 4 * lanes)
@@ -566,7 +576,7 @@ void cast_pack(
     __global half *w_packed, long w_packed_offset,
     __global uint *w_counts, long w_counts_offset,
     __global float *scratch, long scratch_offset,
-    shape_t shape) {
+    call_t call) {
     dy += dy_offset;
     dy_packed += dy_packed_offset;
     if (dy_counts)
@@ -580,9 +590,47 @@ void cast_pack(
     if (w_counts)
         w_counts += w_counts_offset;
     scratch += scratch_offset;
+    const shape_t shape = {
+        .dy_images = call.dy_images,
+        .dy_groups = 1,
+        .dy_channels = 12,
+        .dy_pixels = 63,
+        .dy_padded = 16,
+        .dy_tile_channels = 16,
+        .dy_tile_pixels = 64,
+        .dy_channel_parts = 1,
+        .dy_pixel_parts = 1,
+        .dy_lane_bits = 4,
+        .dy_block_bits = 1,
+        .dy_count = call.dy_count,
+        .x_images = call.x_images,
+        .x_groups = 1,
+        .x_channels = 20,
+        .x_pixels = 63,
+        .x_padded = 24,
+        .x_tile_channels = 24,
+        .x_tile_pixels = 64,
+        .x_channel_parts = 1,
+        .x_pixel_parts = 1,
+        .x_lane_bits = 4,
+        .x_block_bits = 2,
+        .x_count = call.x_count,
+        .w_images = call.w_images,
+        .w_groups = 1,
+        .w_channels = 20,
+        .w_pixels = 9,
+        .w_padded = 24,
+        .w_tile_channels = 24,
+        .w_tile_pixels = 12,
+        .w_channel_parts = 1,
+        .w_pixel_parts = 1,
+        .w_lane_bits = 2,
+        .w_block_bits = 2,
+        .w_count = call.w_count,
+    };
     __local ushort packed[4224]
         __attribute__((aligned(16)));
-    __local float sums[256];
+    __local float sums[272];
     int sum_parts = 0;
     const int item = (int)get_local_id(0);
     __local uint group_tally[6];
@@ -592,15 +640,13 @@ void cast_pack(
     tile_t tile = { 0 };
     __global half *out = 0;
     __global uint *counts = 0;
-    long line = 0;
     long id = get_group_id(0);
     if (dy && id >= 0 && id < shape.dy_count) {
         const tiles_t tiles = get_dy_tiles(&shape);
         tile = tile_of(&tiles, (uint)id);
         out = dy_packed;
         counts = dy_counts;
-        line = tiles.groups * tiles.padded;
-        sum_parts = (int)tiles.lanes;
+        sum_parts = 1 << (int)tiles.lane_bits;
         read_dy_tile(dy, packed, &tiles, &tile, sums, item);
         if (counts)
             count_dy_tile(dy, &tiles, &tile, item, &tally);
@@ -611,7 +657,6 @@ void cast_pack(
         tile = tile_of(&tiles, (uint)id);
         out = x_packed;
         counts = x_counts;
-        line = tiles.groups * tiles.padded;
         read_x_tile(x, packed, &tiles, &tile, item);
         if (counts)
             count_x_tile(x, &tiles, &tile, item, &tally);
@@ -622,19 +667,18 @@ void cast_pack(
         tile = tile_of(&tiles, (uint)id);
         out = w_packed;
         counts = w_counts;
-        line = tiles.groups * tiles.padded;
         read_w_tile(w, packed, &tiles, &tile, item);
         if (counts)
             count_w_tile(w, &tiles, &tile, item, &tally);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    write_tile(packed, out, &tile, line, item);
+    write_tile(packed, out, &tile, item);
     if (sum_parts > 0) {
         for (int c = item; c < tile.channels; c += 256) {
             float sum = 0.0f;
             #pragma unroll 8
             for (int i = 0; i < sum_parts; ++i)
-                sum += sums[i * tile.width + c];
+                sum += sums[c * (sum_parts + 1) + i];
             scratch[tile.part * shape.dy_groups * shape.dy_channels + tile.channel + c] = sum;
         }
     }
