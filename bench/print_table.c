@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Widths, with the blanks in front. */
-enum { W_GFLOP = 9, W_TIME = 11, W_RATE = 8, W_ROOF = 8 };
+enum { W_GFLOP = 9, W_TIME = 11, W_RATE = 10, W_ROOF = 8 };
 
 typedef struct cell {
     char text[24];

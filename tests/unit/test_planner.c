@@ -137,7 +137,8 @@ Test(planner, copies_fp32_asynchronously_from_sm_80_on)
 
 Test(planner, takes_one_kernel_for_all_where_it_costs_less)
 {
-    static const char *const problems[] = {LARGE, LARGE "_nhwc",
+    static const char *const problems[] = {LARGE "_nhwc",
+                                           "n256c32h32w32k32r3s3p1",
                                            "n256c3h32w32k32r3s3p1"};
     for (size_t i = 0; i < sizeof problems / sizeof *problems; ++i) {
         clconv_steps steps = chosen(problems[i], "sm_90", NULL);
@@ -148,6 +149,9 @@ Test(planner, takes_one_kernel_for_all_where_it_costs_less)
                                                CLCONV_BIT(CLCONV_X) |
                                                CLCONV_BIT(CLCONV_W));
     }
+    /* 64 channels of planes are packed faster than that. */
+    clconv_steps apart = chosen("n64c64h56w56k64r3s3p1", "sm_90", NULL);
+    cr_assert_eq(apart.count, 3);
 }
 
 Test(planner, has_tiles_brought_ahead_where_registers_are_few)
