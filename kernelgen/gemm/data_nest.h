@@ -78,6 +78,12 @@ void clconv_data_nest_emit_place(clconv_emit *e);
 /* For kernels whose work-groups take several blocks: the statement that sets
  * block to the one of int number, and int block_count(&sizes). */
 #define CLCONV_DATA_NEST_PLACE "block_place(&block, &sizes, number);"
+
+/* A work-group should take so many that follow each other, which write to the
+ * same lines of dX and together have equally many terms; the same as text. */
+int64_t clconv_data_nest_run(const clconv_problem *p);
+#define CLCONV_DATA_NEST_RUN "min(sizes.stride_w, sizes.w)"
+
 void clconv_data_nest_emit_count(clconv_emit *e);
 
 #endif

@@ -2,8 +2,8 @@
  * dX by Hopper's warpgroup products, as the implicit matrix product of
  * data_nest.h; the way of a tile is told in wgmma.h.
  *
- *     for each phase, group, block of pixels, block of channels, dealt out to
- *     as many work-groups as there are compute units
+ *     for each phase's rows, group, block of pixels, block of channels and phase's
+ *     columns, dealt out to as many work-groups as there are compute units
  *         for each 64 terms
  *             copy A (a pixel a line) and B (a term a line), acc += A * B
  *         store acc
@@ -146,7 +146,8 @@ static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
     const clconv_problem *p = t->problem;
     clconv_nest nest = nest_of(p);
     clconv_wgmma_tile c = tile_of(t, &nest);
-    int64_t groups = clconv_wgmma_work_groups(t, tiles(t, batch));
+    int64_t runs = tiles(t, batch) / clconv_data_nest_run(p);
+    int64_t groups = clconv_wgmma_work_groups(t, runs);
     clconv_data_nest_pass(t, "bwd_data_wgmma", groups, clconv_wgmma_items(t),
                           out);
     clconv_tensor_map dy = dy_map(p, &c, batch), w = w_map(p, &c);
@@ -266,13 +267,15 @@ static void emit(clconv_emit *e, const clconv_task *t)
     clconv_nest nest = nest_of(t->problem);
     clconv_wgmma_tile c = tile_of(t, &nest);
     clconv_wgmma_target to = {NULL};
+    const clconv_wgmma_deal deal = {.place = CLCONV_DATA_NEST_PLACE,
+                                    .run = CLCONV_DATA_NEST_RUN};
     clconv_pass pass;
     passes(t, t->problem->n, &pass);
     emit_functions(e, t, &c);
     clconv_wgmma_store_emit_functions(e, t, &c, &nest, &to);
     clconv_wgmma_open_entry(e, t, &pass);
     clconv_output_emit_tally(e, t->problem, CLCONV_DX);
-    clconv_wgmma_open_tiles(e, t, &c, CLCONV_DATA_NEST_PLACE, 0);
+    clconv_wgmma_open_tiles(e, t, &c, &deal);
     clconv_wgmma_store_emit(e, t, &c, &nest, &to);
     clconv_wgmma_close_tiles(e);
     clconv_output_emit_flush(e, t->problem, CLCONV_DX);

@@ -315,9 +315,12 @@ static void emit_product(clconv_emit *e, const clconv_task *t,
                          const clconv_wgmma_target *to)
 {
     bool direct = !to->partial;
+    const clconv_wgmma_deal deal = {.place = CLCONV_WEIGHT_NEST_PLACE,
+                                    .run = "1",
+                                    .maps_at = partial_bytes(t)};
     if (direct)
         clconv_output_emit_tally(e, t->problem, CLCONV_DW);
-    clconv_wgmma_open_tiles(e, t, c, CLCONV_WEIGHT_NEST_PLACE, partial_bytes(t));
+    clconv_wgmma_open_tiles(e, t, c, &deal);
     clconv_wgmma_store_emit(e, t, c, nest, to);
     clconv_wgmma_close_tiles(e);
     if (direct)

@@ -330,6 +330,18 @@ static void emit_multiply(clconv_emit *e)
     clconv_emit_blank(e);
 }
 
+/* After a tile of its run, a work-group's next. */
+static void emit_number_after(clconv_emit *e)
+{
+    clconv_emit_open(e, "int number_after(int number, int run)");
+    clconv_emit_line(e, "const int others = run * ((int)get_num_groups(0) - "
+                        "1);");
+    clconv_emit_line(e, "return number + 1 + (number % run == run - 1 ? others "
+                        ": 0);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
 void clconv_wgmma_emit_functions(clconv_emit *e, const clconv_task *t,
                                  const clconv_wgmma_tile *c)
 {
@@ -341,6 +353,7 @@ void clconv_wgmma_emit_functions(clconv_emit *e, const clconv_task *t,
     }
     set_holes(e, t, c);
     emit_multiply(e);
+    emit_number_after(e);
 }
 
 void clconv_wgmma_open_load(clconv_emit *e, const clconv_wgmma_tile *c)
@@ -366,12 +379,14 @@ void clconv_wgmma_open_entry(clconv_emit *e, const clconv_task *t,
     clconv_entry_open(e, t, pass, attribute);
 }
 
-static void open_numbers(clconv_emit *e, const char *place)
+/* The work-group's tiles, in runs. */
+static void open_numbers(clconv_emit *e, const clconv_wgmma_deal *deal)
 {
-    clconv_emit_open(e, "for (int number = (int)get_group_id(0); number < "
-                        "blocks; number += (int)get_num_groups(0))");
+    clconv_emit_set_text(e, "run", deal->run);
+    clconv_emit_open(e, "for (int number = (int)get_group_id(0) * $run; number "
+                        "< blocks; number = number_after(number, $run))");
     clconv_emit_line(e, "block_t block;");
-    clconv_emit_line(e, place);
+    clconv_emit_line(e, deal->place);
 }
 
 static void emit_spots(clconv_emit *e)
@@ -427,13 +442,13 @@ static void emit_copier_end(clconv_emit *e)
     clconv_emit_line(e, "return;");
 }
 
-static void emit_warpgroup_copier(clconv_emit *e, const char *place)
+static void emit_warpgroup_copier(clconv_emit *e, const clconv_wgmma_deal *deal)
 {
     clconv_emit_open(e, "if (item >= $workers)");
     clconv_emit_line(e, "const int copier = item - $workers;");
     clconv_emit_line(e, "int stage = 0, steps = 0;");
     clconv_emit_line(e, "uint phase = 1;");
-    open_numbers(e, place);
+    open_numbers(e, deal);
     emit_spots(e);
     open_steps(e);
     clconv_emit_line(e, "const uint at = base + stage * $stage_bytes;");
@@ -453,7 +468,7 @@ static void emit_warpgroup_copier(clconv_emit *e, const char *place)
     clconv_emit_close(e);
 }
 
-static void emit_unit_copier(clconv_emit *e, const char *place)
+static void emit_unit_copier(clconv_emit *e, const clconv_wgmma_deal *deal)
 {
     clconv_emit_open(e, "if (item >= $workers)");
     clconv_emit_line(e, "const int copier = item - $workers;");
@@ -468,7 +483,7 @@ static void emit_unit_copier(clconv_emit *e, const char *place)
                      "&${b}_map, $b);");
     clconv_emit_line(e, "int stage = 0;");
     clconv_emit_line(e, "uint phase = 1;");
-    open_numbers(e, place);
+    open_numbers(e, deal);
     emit_cursor(e);
     open_steps(e);
     clconv_emit_line(e, "const uint at = base + stage * $stage_bytes;");
@@ -483,11 +498,11 @@ static void emit_unit_copier(clconv_emit *e, const char *place)
     clconv_emit_close(e);
 }
 
-static void open_workers(clconv_emit *e, const char *place)
+static void open_workers(clconv_emit *e, const clconv_wgmma_deal *deal)
 {
     clconv_emit_line(e, "int stage = 0;");
     clconv_emit_line(e, "uint phase = 0;");
-    open_numbers(e, place);
+    open_numbers(e, deal);
     clconv_ring_emit_sums(e);
     open_steps(e);
     clconv_emit_line(e, "const uint at = base + stage * $stage_bytes;");
@@ -512,13 +527,13 @@ static void emit_sources(clconv_emit *e)
 }
 
 static void open_emulation(clconv_emit *e, const clconv_wgmma_tile *c,
-                           const char *place)
+                           const clconv_wgmma_deal *deal)
 {
     clconv_emit_line(e, "const int copier = item - $workers;");
     clconv_emit_line(e, "int stage = 0;");
     if (c->maps)
         emit_sources(e);
-    open_numbers(e, place);
+    open_numbers(e, deal);
     if (c->maps)
         emit_cursor(e);
     else
@@ -547,11 +562,11 @@ static void open_emulation(clconv_emit *e, const clconv_wgmma_tile *c,
 /* ---- The whole -------------------------------------------------------- */
 
 void clconv_wgmma_open_tiles(clconv_emit *e, const clconv_task *t,
-                             const clconv_wgmma_tile *c, const char *place,
-                             size_t maps_at)
+                             const clconv_wgmma_tile *c,
+                             const clconv_wgmma_deal *deal)
 {
     set_holes(e, t, c);
-    clconv_emit_set(e, "maps_at", (int64_t)(maps_at / sizeof(float)));
+    clconv_emit_set(e, "maps_at", (int64_t)(deal->maps_at / sizeof(float)));
     clconv_emit_line(e, "__local uchar tiles[$tile_bytes] "
                         "__attribute__((aligned(16)));");
     clconv_emit_line(e, "const int item = (int)get_local_id(0);");
@@ -559,14 +574,14 @@ void clconv_wgmma_open_tiles(clconv_emit *e, const clconv_task *t,
     clconv_emit_line(e, "const int lane = item % 128;");
     clconv_emit_line(e, "const int blocks = block_count(&sizes);");
     if (c->products.emulated) {
-        open_emulation(e, c, place);
+        open_emulation(e, c, deal);
     } else {
         clconv_ring_emit_barriers(e, false);
         if (c->maps)
-            emit_unit_copier(e, place);
+            emit_unit_copier(e, deal);
         else
-            emit_warpgroup_copier(e, place);
-        open_workers(e, place);
+            emit_warpgroup_copier(e, deal);
+        open_workers(e, deal);
     }
 }
 

@@ -145,11 +145,16 @@ void clconv_wgmma_open_load(clconv_emit *e, const clconv_wgmma_tile *c);
 void clconv_wgmma_open_entry(clconv_emit *e, const clconv_task *t,
                              const clconv_pass *pass);
 
-/* place: the statement that sets block for int number. maps_at: where in
- * scratch the maps begin, in bytes, a multiple of 128. */
+/* How tiles are dealt out, and what a copier of them needs. */
+typedef struct clconv_wgmma_deal {
+    const char *place; /* the statement that sets block for int number */
+    const char *run;   /* so many in turn are one work-group's, in ints */
+    size_t maps_at;    /* of the maps in scratch, bytes, a multiple of 128 */
+} clconv_wgmma_deal;
+
 void clconv_wgmma_open_tiles(clconv_emit *e, const clconv_task *t,
-                             const clconv_wgmma_tile *c, const char *place,
-                             size_t maps_at);
+                             const clconv_wgmma_tile *c,
+                             const clconv_wgmma_deal *deal);
 void clconv_wgmma_close_tiles(clconv_emit *e);
 
 #endif

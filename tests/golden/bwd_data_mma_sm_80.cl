@@ -102,15 +102,15 @@ void block_place(block_t *b, const sizes_t *s, int number) {
     b->columns = (s->w - 1) / s->stride_w + 1;
     int pixel_tiles = (s->n * b->lines * b->columns + 64 - 1) / 64;
     int c_tiles = (s->group_c + 16 - 1) / 16;
+    int phases_w = min(s->stride_w, s->w);
+    b->w0 = number % phases_w;
+    number /= phases_w;
     b->c0 = number % c_tiles * 16;
     number /= c_tiles;
     b->pixel0 = number % pixel_tiles * 64;
     number /= pixel_tiles;
     b->group = number % s->groups;
-    number /= s->groups;
-    int phases_w = min(s->stride_w, s->w);
-    b->w0 = number % phases_w;
-    b->h0 = number / phases_w;
+    b->h0 = number / s->groups;
     block_taps(b, s);
 }
 

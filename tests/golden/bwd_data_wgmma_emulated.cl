@@ -81,15 +81,15 @@ void block_place(block_t *b, const sizes_t *s, int number) {
     b->columns = (s->w - 1) / s->stride_w + 1;
     int pixel_tiles = (s->n * b->lines * b->columns + 64 - 1) / 64;
     int c_tiles = (s->group_c + 32 - 1) / 32;
+    int phases_w = min(s->stride_w, s->w);
+    b->w0 = number % phases_w;
+    number /= phases_w;
     b->c0 = number % c_tiles * 32;
     number /= c_tiles;
     b->pixel0 = number % pixel_tiles * 64;
     number /= pixel_tiles;
     b->group = number % s->groups;
-    number /= s->groups;
-    int phases_w = min(s->stride_w, s->w);
-    b->w0 = number % phases_w;
-    b->h0 = number / phases_w;
+    b->h0 = number / s->groups;
     block_taps(b, s);
 }
 
@@ -404,6 +404,11 @@ void multiply(__local const uchar *tiles, uint at_a, uint at_b, float sum[1][16]
             product(tiles, sum[i], a + 256 * i + 2 * k, b + 64 * k, lane);
 }
 
+int number_after(int number, int run) {
+    const int others = run * ((int)get_num_groups(0) - 1);
+    return number + 1 + (number % run == run - 1 ? others : 0);
+}
+
 int lower(int pad, int taps, int dilation, int stride) {
     int reach = pad - (taps - 1) * dilation;
     return reach >= 0 ? reach / stride : -((stride - 1 - reach) / stride);
@@ -495,7 +500,7 @@ void bwd_data_wgmma(
     int stage = 0;
     const source_t a_source[1] = {{ dy_map, dy }};
     const source_t b_source[1] = {{ w_map, w }};
-    for (int number = (int)get_group_id(0); number < blocks; number += (int)get_num_groups(0)) {
+    for (int number = (int)get_group_id(0) * min(sizes.stride_w, sizes.w); number < blocks; number = number_after(number, min(sizes.stride_w, sizes.w))) {
         block_t block;
         block_place(&block, &sizes, number);
         cursor_t cursor;

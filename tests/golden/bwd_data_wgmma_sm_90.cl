@@ -81,15 +81,15 @@ void block_place(block_t *b, const sizes_t *s, int number) {
     b->columns = (s->w - 1) / s->stride_w + 1;
     int pixel_tiles = (s->n * b->lines * b->columns + 192 - 1) / 192;
     int c_tiles = (s->group_c + 128 - 1) / 128;
+    int phases_w = min(s->stride_w, s->w);
+    b->w0 = number % phases_w;
+    number /= phases_w;
     b->c0 = number % c_tiles * 128;
     number /= c_tiles;
     b->pixel0 = number % pixel_tiles * 192;
     number /= pixel_tiles;
     b->group = number % s->groups;
-    number /= s->groups;
-    int phases_w = min(s->stride_w, s->w);
-    b->w0 = number % phases_w;
-    b->h0 = number / phases_w;
+    b->h0 = number / s->groups;
     block_taps(b, s);
 }
 
@@ -536,6 +536,11 @@ void multiply(__local const uchar *tiles, uint at_a, uint at_b, float sum[1][64]
             product(tiles, sum[i], a + 512 * i + 2 * k, b + 128 * k, lane);
 }
 
+int number_after(int number, int run) {
+    const int others = run * ((int)get_num_groups(0) - 1);
+    return number + 1 + (number % run == run - 1 ? others : 0);
+}
+
 int lower(int pad, int taps, int dilation, int stride) {
     int reach = pad - (taps - 1) * dilation;
     return reach >= 0 ? reach / stride : -((stride - 1 - reach) / stride);
@@ -788,7 +793,7 @@ void bwd_data_wgmma(
         __global const ulong *b_source = map_source(maps + 16, &w_map, w);
         int stage = 0;
         uint phase = 1;
-        for (int number = (int)get_group_id(0); number < blocks; number += (int)get_num_groups(0)) {
+        for (int number = (int)get_group_id(0) * min(sizes.stride_w, sizes.w); number < blocks; number = number_after(number, min(sizes.stride_w, sizes.w))) {
             block_t block;
             block_place(&block, &sizes, number);
             cursor_t cursor;
@@ -808,7 +813,7 @@ void bwd_data_wgmma(
     }
     int stage = 0;
     uint phase = 0;
-    for (int number = (int)get_group_id(0); number < blocks; number += (int)get_num_groups(0)) {
+    for (int number = (int)get_group_id(0) * min(sizes.stride_w, sizes.w); number < blocks; number = number_after(number, min(sizes.stride_w, sizes.w))) {
         block_t block;
         block_place(&block, &sizes, number);
         float sum[1][64];

@@ -594,6 +594,11 @@ void multiply(__local const uchar *tiles, uint at_a, uint at_b, float sum[1][32]
             product(tiles, sum[i], a + 512 * i + 128 * k, b + 128 * k, lane);
 }
 
+int number_after(int number, int run) {
+    const int others = run * ((int)get_num_groups(0) - 1);
+    return number + 1 + (number % run == run - 1 ? others : 0);
+}
+
 static void store_dw(__global float *p, long i,
     float value, float beta) {
     value *= 0x1p-10f;
@@ -676,7 +681,7 @@ void bwd_weight_wgmma(
         const int copier = item - 384;
         int stage = 0, steps = 0;
         uint phase = 1;
-        for (int number = (int)get_group_id(0); number < blocks; number += (int)get_num_groups(0)) {
+        for (int number = (int)get_group_id(0) * 1; number < blocks; number = number_after(number, 1)) {
             block_t block;
             block_place(&block, &sizes, 1, number);
             spot_t a_rows[1], b_rows[3];
@@ -707,7 +712,7 @@ void bwd_weight_wgmma(
     }
     int stage = 0;
     uint phase = 0;
-    for (int number = (int)get_group_id(0); number < blocks; number += (int)get_num_groups(0)) {
+    for (int number = (int)get_group_id(0) * 1; number < blocks; number = number_after(number, 1)) {
         block_t block;
         block_place(&block, &sizes, 1, number);
         float sum[1][32];

@@ -533,6 +533,11 @@ void multiply(__local const uchar *tiles, uint at_a, uint at_b, float sum[1][96]
             product(tiles, sum[i], a + 512 * i + 128 * k, b + 128 * k, lane);
 }
 
+int number_after(int number, int run) {
+    const int others = run * ((int)get_num_groups(0) - 1);
+    return number + 1 + (number % run == run - 1 ? others : 0);
+}
+
 typedef struct {
     int image, row, column; /* of dY */
     int images, rows, columns; /* of a step */
@@ -658,7 +663,7 @@ void bwd_weight_wgmma(
         __global const ulong *b_source = map_source(maps + 16, &x_map, x);
         int stage = 0;
         uint phase = 1;
-        for (int number = (int)get_group_id(0); number < blocks; number += (int)get_num_groups(0)) {
+        for (int number = (int)get_group_id(0) * 1; number < blocks; number = number_after(number, 1)) {
             block_t block;
             block_place(&block, &sizes, 22, number);
             cursor_t cursor;
@@ -678,7 +683,7 @@ void bwd_weight_wgmma(
     }
     int stage = 0;
     uint phase = 0;
-    for (int number = (int)get_group_id(0); number < blocks; number += (int)get_num_groups(0)) {
+    for (int number = (int)get_group_id(0) * 1; number < blocks; number = number_after(number, 1)) {
         block_t block;
         block_place(&block, &sizes, 22, number);
         float sum[1][96];

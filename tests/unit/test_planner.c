@@ -137,9 +137,8 @@ Test(planner, copies_fp32_asynchronously_from_sm_80_on)
 
 Test(planner, takes_one_kernel_for_all_where_it_costs_less)
 {
-    static const char *const problems[] = {LARGE "_nhwc",
-                                           "n256c32h32w32k32r3s3p1",
-                                           "n256c3h32w32k32r3s3p1"};
+    static const char *const problems[] = {
+        LARGE "_nhwc", "n256c32h32w32k32r3s3p1", "n256c3h32w32k32r3s3p1"};
     for (size_t i = 0; i < sizeof problems / sizeof *problems; ++i) {
         clconv_steps steps = chosen(problems[i], "sm_90", NULL);
         cr_assert_eq(steps.count, 1, "%s", problems[i]);
