@@ -137,7 +137,7 @@ static void emit_functions(clconv_emit *e, const clconv_task *t,
     clconv_shape_emit(e, &shape);
     clconv_weight_nest_emit(e);
     if (!direct)
-        clconv_weight_nest_emit_parts(e, false);
+        clconv_weight_nest_emit_parts(e, false, 1);
     clconv_local_emit_functions(e, t, nest);
     clconv_output_emit_store(e, t->problem, CLCONV_DW, 1);
     if (direct)
@@ -177,7 +177,7 @@ static void emit(clconv_emit *e, const clconv_task *t)
     clconv_emit_close(e);
     if (!direct)
         clconv_weight_nest_emit_parts_sum(e, t, &pass[1],
-                                          CLCONV_LOCAL_ATTRIBUTE);
+                                          CLCONV_LOCAL_ATTRIBUTE, 1);
 }
 
 const clconv_kernel clconv_bwd_weight_local = {

@@ -162,7 +162,7 @@ static void emit(clconv_emit *e, const clconv_task *t)
                   : NULL};
     clconv_weight_nest_emit_packed(e);
     if (count > 1)
-        clconv_weight_nest_emit_parts(e, true);
+        clconv_weight_nest_emit_parts(e, true, 1);
     clconv_gemm_emit_functions(e, t, &c);
     clconv_wgmma_store_emit_functions(e, t, &c, &nest, &to);
     if (count > 1)
@@ -170,7 +170,7 @@ static void emit(clconv_emit *e, const clconv_task *t)
     clconv_gemm_open_entry(e, t, &pass[0]);
     emit_product(e, t, &nest, &c, &to);
     if (count > 1)
-        clconv_weight_nest_emit_parts_sum(e, t, &pass[1], SUM_ATTRIBUTE);
+        clconv_weight_nest_emit_parts_sum(e, t, &pass[1], SUM_ATTRIBUTE, 1);
 }
 
 const clconv_kernel clconv_bwd_weight_mma = {

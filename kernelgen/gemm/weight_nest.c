@@ -3,6 +3,8 @@
  */
 #include "weight_nest.h"
 
+#include <stdio.h>
+
 #include "bias_sum.h"
 #include "entry.h"
 #include "integers.h"
@@ -362,15 +364,24 @@ void clconv_weight_nest_emit_place(clconv_emit *e)
                         "(int)get_group_id(0));");
 }
 
-/* Where a part, whose channels are last, has dW's i-th element. */
+/* Where a part, whose channels are last, has dW's i-th element: of as many
+ * channels as $merge groups have, those of k's own. */
 static void emit_part_place(clconv_emit *e)
 {
     clconv_nest_open_function(e, "long part_place(const sizes_t *s, long i)");
     clconv_emit_line(e, "long k = i / s->w_image;");
     clconv_emit_line(e, "int rest = (int)(i - k * s->w_image);");
     clconv_emit_line(e, "int taps = s->r * s->s;");
-    clconv_emit_line(e, "return k * s->w_image + rest % taps * s->group_c + "
-                        "rest / taps;");
+    clconv_emit_line(e,
+                     "int tap = s->w_channel == 1 ? rest / s->group_c : rest "
+                     "% taps;");
+    clconv_emit_line(e,
+                     "int c = s->w_channel == 1 ? rest % s->group_c : rest / "
+                     "taps;");
+    clconv_emit_line(e, "int own = k / s->group_k % $merge;");
+    clconv_emit_line(e,
+                     "return (k * taps + tap) * ($merge * s->group_c) + own * "
+                     "s->group_c + c;");
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
@@ -393,8 +404,9 @@ static void emit_part_column(clconv_emit *e, bool padded)
     clconv_emit_blank(e);
 }
 
-void clconv_weight_nest_emit_parts(clconv_emit *e, bool padded)
+void clconv_weight_nest_emit_parts(clconv_emit *e, bool padded, int merge)
 {
+    clconv_emit_set(e, "merge", merge);
     clconv_nest_open_function(
         e, "long part_row(const block_t *b, const sizes_t *s, "
            "int m)");
@@ -408,9 +420,10 @@ void clconv_weight_nest_emit_parts(clconv_emit *e, bool padded)
 /* place: where a part has dW's i-th element. */
 static void emit_sum(clconv_emit *e, const clconv_task *t,
                      const clconv_pass *pass, const char *attribute,
-                     const char *place)
+                     const char *place, const char *part_count)
 {
     clconv_emit_set_text(e, "place", place);
+    clconv_emit_set_text(e, "part_count", part_count);
     clconv_emit_set(e, "work_items", (int64_t)pass->local);
     clconv_emit_blank(e);
     clconv_bias_sum_emit_functions(e, t, (int)pass->local);
@@ -426,7 +439,7 @@ static void emit_sum(clconv_emit *e, const clconv_task *t,
     if (!t->device->is_cpu)
         clconv_emit_line(e, "#pragma unroll 8");
     clconv_emit_line(e, "for (int part = 0; part < $split; ++part)");
-    clconv_emit_line(e, "    value += scratch[part * count + place];");
+    clconv_emit_line(e, "    value += scratch[part * $part_count + place];");
     clconv_emit_line(e, "store_dw(dw, i, value, $beta_dw$tally);");
     clconv_emit_close(e);
     clconv_output_emit_flush(e, t->problem, CLCONV_DW);
@@ -436,13 +449,16 @@ static void emit_sum(clconv_emit *e, const clconv_task *t,
 void clconv_weight_nest_emit_sum(clconv_emit *e, const clconv_task *t,
                                  const clconv_pass *pass, const char *attribute)
 {
-    emit_sum(e, t, pass, attribute, "i");
+    emit_sum(e, t, pass, attribute, "i", "count");
 }
 
 void clconv_weight_nest_emit_parts_sum(clconv_emit *e, const clconv_task *t,
                                        const clconv_pass *pass,
-                                       const char *attribute)
+                                       const char *attribute, int merge)
 {
-    bool nhwc = t->problem->layout == CLCONV_NHWC;
-    emit_sum(e, t, pass, attribute, nhwc ? "i" : "part_place(&sizes, i)");
+    bool same = t->problem->layout == CLCONV_NHWC && merge == 1;
+    char count[32] = "count";
+    if (merge > 1)
+        snprintf(count, sizeof count, "(%d * count)", merge);
+    emit_sum(e, t, pass, attribute, same ? "i" : "part_place(&sizes, i)", count);
 }

@@ -99,10 +99,11 @@ void clconv_weight_nest_emit_sum(clconv_emit *e, const clconv_task *t,
 /* For parts whose channels are last, whatever dW's layout, so that columns of
  * C are neighbours in memory: part_row and part_column instead of dw_row and
  * dw_column, and the sum's entry that goes with them. padded: are there columns
- * past group_c? */
-void clconv_weight_nest_emit_parts(clconv_emit *e, bool padded);
+ * past group_c? merge: groups whose channels stand in C as one group's, of which
+ * each k has its own alone; t is the task before that. */
+void clconv_weight_nest_emit_parts(clconv_emit *e, bool padded, int merge);
 void clconv_weight_nest_emit_parts_sum(clconv_emit *e, const clconv_task *t,
                                        const clconv_pass *pass,
-                                       const char *attribute);
+                                       const char *attribute, int merge);
 
 #endif

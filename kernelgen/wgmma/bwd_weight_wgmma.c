@@ -10,6 +10,10 @@
  *     more than one part, or a dW whose channels are not neighbours:
  *         bwd_weight_wgmma_sum adds them, in order
  *
+ * Groups of few channels: several are multiplied as one (merge), and of the
+ * products of different groups, which fill the unit and are no part of dW, the
+ * sum takes none.
+ *
  * The number of parts follows from the device: one tile a compute unit, or
  * fewer where partial sums would cost more bytes than idle units cost time.
  * Sizes are arguments unless shape=baked; the number of parts is a constant.
@@ -23,7 +27,7 @@
 #include "store.h"
 #include "weight_nest.h"
 
-enum { SPLIT = CLCONV_WGMMA_PARAMS, PARAMS };
+enum { SPLIT = CLCONV_WGMMA_PARAMS, MERGE, PARAMS };
 
 enum { FILL, HALF, QUARTER, TWICE, NONE };
 
@@ -31,6 +35,8 @@ static const clconv_param params[] = {
     CLCONV_WGMMA_PARAM_ROWS,
     [SPLIT] = {"split", CLCONV_NAMES("fill", "half", "quarter", "twice", "none"),
                "parts of the sum over pixels, so that tiles fill the device"},
+    [MERGE] = {"merge", CLCONV_VALUES(1, 2, 4, 8),
+               "groups whose channels are multiplied as one group's"},
 };
 
 /* Pixels of a stage. */
@@ -44,6 +50,53 @@ static const clconv_param params[] = {
 /* Work-items of the pass that adds the parts. */
 #define SUM_ITEMS 256
 #define SUM_ATTRIBUTE "__attribute__((reqd_work_group_size(256, 1, 1)))"
+
+/* ---- Merged groups ---------------------------------------------------- */
+
+/* Channels of merged groups: a line of an operand. */
+#define MERGED_CHANNELS 64
+
+/* Are the problem's channels in memory as those of larger groups would be? */
+static bool may_merge(const clconv_problem *p, int merge)
+{
+    int64_t channels = merge * clconv_max(p->group_c, p->group_k);
+    return merge == 1 || (p->groups % merge == 0 && p->group_c % 8 == 0 &&
+                          p->group_k % 8 == 0 && channels <= MERGED_CHANNELS);
+}
+
+/* The problem whose groups are so many of p's: of its dW each k has the channels
+ * of its own group in p's dW. */
+static clconv_problem merge_groups(const clconv_problem *p, int merge)
+{
+    clconv_problem merged = *p;
+    merged.groups /= merge;
+    merged.group_c *= merge;
+    merged.group_k *= merge;
+    return merged;
+}
+
+/* The task of the products; *problem is its problem. */
+static clconv_task merged_task(const clconv_task *t, clconv_problem *problem)
+{
+    clconv_task merged = *t;
+    *problem = merge_groups(t->problem, t->values[MERGE]);
+    merged.problem = problem;
+    return merged;
+}
+
+/* As many as there may be, where sizes are numbers in the text: those that are
+ * arguments are the problem's. */
+static void choose_merge(const clconv_problem *p, int *values)
+{
+    values[MERGE] = 1;
+    if (values[CLCONV_WGMMA_SHAPE] != CLCONV_SHAPE_BAKED)
+        return;
+    for (int i = 0; i < params[MERGE].count; ++i)
+        if (p->groups > 1 && may_merge(p, params[MERGE].values[i]))
+            values[MERGE] = params[MERGE].values[i];
+}
+
+/* ---- Tiles ------------------------------------------------------------ */
 
 static clconv_nest nest_of(const clconv_problem *p)
 {
@@ -82,7 +135,8 @@ static clconv_weight_tile weight_tile(const clconv_task *t)
         .split = parts(t->problem, t->device, t->values),
         .items = clconv_wgmma_items(t),
         .sum_items = SUM_ITEMS,
-        .apart = clconv_weight_nest_taps_fastest(t->problem),
+        .apart =
+            clconv_weight_nest_taps_fastest(t->problem) || t->values[MERGE] > 1,
     };
 }
 
@@ -134,11 +188,23 @@ static clconv_wgmma_tile tile_of(const clconv_task *t, const clconv_nest *nest)
     return clconv_wgmma_tile_of(t, nest, TERMS);
 }
 
+static bool merge_is_legal(const clconv_task *t)
+{
+    return t->values[MERGE] == 1 ||
+           (t->values[CLCONV_WGMMA_SHAPE] == CLCONV_SHAPE_BAKED &&
+            may_merge(t->problem, t->values[MERGE]));
+}
+
 static bool legal(const clconv_task *t)
 {
-    clconv_nest nest = nest_of(t->problem);
-    clconv_wgmma_tile c = tile_of(t, &nest);
-    return clconv_wgmma_legal(t, &c) && (!c.maps || maps_fit(t->problem, &c));
+    if (!merge_is_legal(t))
+        return false;
+    clconv_problem merged;
+    const clconv_task products = merged_task(t, &merged);
+    clconv_nest nest = nest_of(&merged);
+    clconv_wgmma_tile c = tile_of(&products, &nest);
+    return clconv_wgmma_legal(&products, &c) &&
+           (!c.maps || maps_fit(&merged, &c));
 }
 
 static unsigned wants_copies(const clconv_task *t)
@@ -154,9 +220,11 @@ static bool finishes_bias(const clconv_task *t)
 
 static size_t partial_bytes(const clconv_task *t)
 {
-    clconv_weight_tile tile = weight_tile(t);
+    clconv_problem merged;
+    const clconv_task products = merged_task(t, &merged);
+    clconv_weight_tile tile = weight_tile(&products);
     return (size_t)clconv_round_up(
-        (int64_t)clconv_weight_nest_scratch(t->problem, &tile), 128);
+        (int64_t)clconv_weight_nest_scratch(&merged, &tile), 128);
 }
 
 /* Partial sums, then maps. */
@@ -167,11 +235,14 @@ static size_t scratch(const clconv_task *t)
 
 static double cost(const clconv_task *t)
 {
-    clconv_weight_tile tile = weight_tile(t);
-    int64_t blocks = blocks_of(t->problem, t->values);
-    double elements = (double)clconv_problem_elements(t->problem, CLCONV_DW);
+    clconv_problem merged;
+    const clconv_task products = merged_task(t, &merged);
+    clconv_weight_tile tile = weight_tile(&products);
+    int64_t blocks = blocks_of(&merged, t->values);
+    double elements = (double)merged.k * (double)(merged.r * merged.s) *
+                      (double)merged.group_c;
     double waste = (double)blocks * tile.m * tile.n / elements;
-    return clconv_wgmma_cost(t, waste, tile.split * blocks,
+    return clconv_wgmma_cost(&products, waste, tile.split * blocks,
                              2 * (double)scratch(t));
 }
 
@@ -184,6 +255,8 @@ static void defaults(const clconv_problem *p, const clconv_device *d,
     };
     const clconv_task task = {.problem = p, .device = d, .values = values};
     clconv_param_first(params, PARAMS, values);
+    values[CLCONV_WGMMA_SHAPE] = clconv_wgmma_shape(d);
+    choose_merge(p, values);
     clconv_wgmma_choose(&task, tiles, (int)(sizeof tiles / sizeof *tiles),
                         legal, cost, values);
 }
@@ -201,16 +274,18 @@ static bool covers(const clconv_problem *p, const clconv_device *d)
 
 static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
 {
-    const clconv_problem *p = t->problem;
-    clconv_nest nest = nest_of(p);
-    clconv_wgmma_tile c = tile_of(t, &nest);
-    clconv_weight_tile tile = weight_tile(t);
+    clconv_problem merged;
+    const clconv_task products = merged_task(t, &merged);
+    clconv_nest nest = nest_of(&merged);
+    clconv_wgmma_tile c = tile_of(&products, &nest);
+    clconv_weight_tile tile = weight_tile(&products);
     int count = clconv_weight_nest_passes(t, "bwd_weight_wgmma",
                                           "bwd_weight_wgmma_sum", &tile, out);
-    clconv_tensor_map dy = dy_map(p, &c, batch), x = x_map(p, &c, batch);
+    clconv_tensor_map dy = dy_map(&merged, &c, batch);
+    clconv_tensor_map x = x_map(&merged, &c, batch);
     clconv_wgmma_add_maps(&out[0], &c, &dy, &x);
     out[0].groups = (size_t)clconv_wgmma_work_groups(
-        t, tile.split * blocks_of(p, t->values));
+        t, tile.split * blocks_of(&merged, t->values));
     return count;
 }
 
@@ -303,7 +378,7 @@ static void emit_functions(clconv_emit *e, const clconv_task *t,
     else
         clconv_weight_nest_emit(e);
     clconv_weight_nest_emit_count(e);
-    clconv_weight_nest_emit_parts(e, c->maps);
+    clconv_weight_nest_emit_parts(e, c->maps, t->values[MERGE]);
     clconv_wgmma_emit_functions(e, t, c);
     if (c->maps) {
         emit_load_step(e, c);
@@ -330,8 +405,10 @@ static void emit_product(clconv_emit *e, const clconv_task *t,
 
 static void emit(clconv_emit *e, const clconv_task *t)
 {
-    clconv_nest nest = nest_of(t->problem);
-    clconv_wgmma_tile c = tile_of(t, &nest);
+    clconv_problem merged;
+    const clconv_task products = merged_task(t, &merged);
+    clconv_nest nest = nest_of(&merged);
+    clconv_wgmma_tile c = tile_of(&products, &nest);
     clconv_pass pass[CLCONV_MAX_PASSES];
     int count = passes(t, t->problem->n, pass);
     clconv_wgmma_target to = {
@@ -339,15 +416,16 @@ static void emit(clconv_emit *e, const clconv_task *t)
                     "* sizes.w_image);"
                   : NULL};
     clconv_emit_set(e, "tile_k", TERMS);
-    clconv_emit_set(e, "split", weight_tile(t).split);
-    emit_functions(e, t, &c);
-    clconv_wgmma_store_emit_functions(e, t, &c, &nest, &to);
+    clconv_emit_set(e, "split", weight_tile(&products).split);
+    emit_functions(e, &products, &c);
+    clconv_wgmma_store_emit_functions(e, &products, &c, &nest, &to);
     if (count > 1)
         clconv_output_emit_store(e, t->problem, CLCONV_DW, 1);
-    clconv_wgmma_open_entry(e, t, &pass[0]);
+    clconv_wgmma_open_entry(e, &products, &pass[0]);
     emit_product(e, t, &nest, &c, &to);
     if (count > 1)
-        clconv_weight_nest_emit_parts_sum(e, t, &pass[1], SUM_ATTRIBUTE);
+        clconv_weight_nest_emit_parts_sum(e, t, &pass[1], SUM_ATTRIBUTE,
+                                          t->values[MERGE]);
 }
 
 const clconv_kernel clconv_bwd_weight_wgmma = {
