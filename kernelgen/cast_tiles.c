@@ -65,6 +65,16 @@ static void cut_nhwc(clconv_tiles *s, int lws)
         clconv_min(across(s, lws), CLCONV_TILES_ELEMENTS / s->tile_channels);
 }
 
+/* Channels of groups that have no padding between them are those of one. */
+static void join_groups(clconv_tiles *s)
+{
+    if (s->channels != s->padded)
+        return;
+    s->channels *= s->groups;
+    s->padded *= s->groups;
+    s->groups = 1;
+}
+
 static clconv_tiles sizes_of(const clconv_problem *p, clconv_tensor tensor,
                              int64_t batch)
 {
@@ -78,6 +88,7 @@ static clconv_tiles sizes_of(const clconv_problem *p, clconv_tensor tensor,
                   : is_x ? p->h * p->w
                          : p->p * p->q,
     };
+    join_groups(&s);
     if (p->layout == CLCONV_NHWC) {
         s.pixels *= s.images;
         s.images = 1;

@@ -323,7 +323,8 @@ static void emit_multiply(clconv_emit *e, const clconv_stem *s)
 
 /* ---- Text: sums that are no numbers ----------------------------------- */
 
-/* One element, by what its taps hit alone. dY has channels last, in eights. */
+/* One element, by what its taps hit alone: see store.h. dY has channels last, in
+ * eights. */
 static void emit_dx_sum(clconv_emit *e)
 {
     clconv_nest_open_function(
@@ -350,32 +351,6 @@ static void emit_dx_sum(clconv_emit *e)
     clconv_emit_line(e, "return sum;");
     clconv_emit_close(e);
     clconv_emit_blank(e);
-}
-
-/* By one piece of text for all sums: registers have constant indices. A tile
- * gives a work-item 32 sums at most, of which odd has a bit each. */
-static void emit_mend(clconv_emit *e)
-{
-    clconv_emit_line(e, "ulong odd = 0;");
-    clconv_emit_line(e, "#pragma unroll");
-    clconv_emit_line(e, "for (int i = 0; i < $blocks_m * $sums; ++i)");
-    clconv_emit_line(e,
-                     "    odd |= isfinite(sum[i / $sums][i % $sums]) ? 0ul : "
-                     "1ul << i;");
-    clconv_emit_line(e, "#pragma unroll 1");
-    clconv_emit_open(e, "for (int j = 0; odd >> j; ++j)");
-    clconv_emit_line(e, "if (!(odd >> j & 1))");
-    clconv_emit_line(e, "    continue;");
-    clconv_emit_line(e, "const int reg = j % $sums;");
-    clconv_emit_line(e,
-                     "const float value = dx_sum(dy, w, &block, &sizes, 64 * "
-                     "($blocks_m * warpgroup + j / $sums) + d_row(lane, reg, "
-                     "0), d_column(lane, reg, 0));");
-    clconv_emit_line(e, "#pragma unroll");
-    clconv_emit_line(e, "for (int i = 0; i < $blocks_m * $sums; ++i)");
-    clconv_emit_line(e, "    sum[i / $sums][i % $sums] = i == j ? value : "
-                        "sum[i / $sums][i % $sums];");
-    clconv_emit_close(e);
 }
 
 /* ---- Text: stores ----------------------------------------------------- */
@@ -459,7 +434,7 @@ static void emit_store(clconv_emit *e, const clconv_problem *p,
                        const clconv_stem *s)
 {
     if (clconv_fold_pads(p, &s->fold))
-        emit_mend(e);
+        clconv_wgmma_mend_emit(e);
     if (s->products.emulated) {
         emit_slow(e);
         return;

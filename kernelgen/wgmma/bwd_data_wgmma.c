@@ -8,6 +8,10 @@
  *             copy A (a pixel a line) and B (a term a line), acc += A * B
  *         store acc
  *
+ * Groups of few channels: several are multiplied as one (merge), by weights that
+ * bwd_data_wgmma_weights spreads out, with zeros between different groups. Sums
+ * that are no numbers may come of these, and are worked out again.
+ *
  * Sizes are arguments unless shape=baked.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -17,13 +21,39 @@
 #include "cost.h"
 #include "data_nest.h"
 #include "entry.h"
+#include "integers.h"
+#include "merge.h"
 #include "output.h"
 #include "store.h"
 
-static const clconv_param params[] = {CLCONV_WGMMA_PARAM_ROWS};
+enum { MERGE = CLCONV_WGMMA_PARAMS, PARAMS };
+
+static const clconv_param params[] = {
+    CLCONV_WGMMA_PARAM_ROWS,
+    [MERGE] = CLCONV_MERGE_PARAM,
+};
+
+#define ENTRY "bwd_data_wgmma"
+#define ENTRY_WEIGHTS ENTRY "_weights"
+#define WEIGHTS_ITEMS 256
 
 #define OPERANDS (CLCONV_BIT(CLCONV_DY) | CLCONV_BIT(CLCONV_W))
 #define ORDER CLCONV_DATA_CHANNELS_FASTEST
+
+static bool is_baked(const int *values)
+{
+    return values[CLCONV_WGMMA_SHAPE] == CLCONV_SHAPE_BAKED;
+}
+
+static bool merges(const clconv_task *t)
+{
+    return t->values[MERGE] > 1;
+}
+
+static clconv_task merged_task(const clconv_task *t, clconv_problem *merged)
+{
+    return clconv_merge_task(t, t->values[MERGE], merged);
+}
 
 static clconv_nest nest_of(const clconv_problem *p)
 {
@@ -83,11 +113,24 @@ static bool maps_fit(const clconv_problem *p, const clconv_wgmma_tile *c)
 
 /* ---- The contract ----------------------------------------------------- */
 
+/* What merging asks of a tile: room in scratch is where maps are. */
+static bool can_mend(const clconv_wgmma_tile *c)
+{
+    int sums =
+        c->group_m / CLCONV_WGMMA_M * clconv_products_registers(&c->products);
+    return c->maps && c->along_m && sums <= CLCONV_WGMMA_MOST_MENDED;
+}
+
 static bool legal(const clconv_task *t)
 {
-    clconv_nest nest = nest_of(t->problem);
-    clconv_wgmma_tile c = tile_of(t, &nest);
-    return clconv_wgmma_legal(t, &c) && (!c.maps || maps_fit(t->problem, &c));
+    if (!clconv_merge_legal(t->problem, t->values[MERGE], is_baked(t->values)))
+        return false;
+    clconv_problem merged;
+    const clconv_task products = merged_task(t, &merged);
+    clconv_nest nest = nest_of(&merged);
+    clconv_wgmma_tile c = tile_of(&products, &nest);
+    return clconv_wgmma_legal(&products, &c) &&
+           (!c.maps || maps_fit(&merged, &c)) && (!merges(t) || can_mend(&c));
 }
 
 static unsigned wants_copies(const clconv_task *t)
@@ -95,11 +138,28 @@ static unsigned wants_copies(const clconv_task *t)
     return clconv_wgmma_wants_copies(t, OPERANDS);
 }
 
-static size_t scratch(const clconv_task *t)
+/* Maps come first. */
+static size_t weights_at(const clconv_task *t)
 {
-    return clconv_wgmma_scratch(t);
+    return (size_t)clconv_round_up((int64_t)clconv_wgmma_scratch(t), 128);
 }
 
+/* Halves of W as a merged group has it. */
+static int64_t merged_weights(const clconv_task *t)
+{
+    clconv_problem merged;
+    merged_task(t, &merged);
+    return merged.k * merged.r * merged.s * merged.group_c;
+}
+
+static size_t scratch(const clconv_task *t)
+{
+    if (!merges(t))
+        return clconv_wgmma_scratch(t);
+    return weights_at(t) + 2 * (size_t)merged_weights(t);
+}
+
+/* Of the task of the products. */
 static int64_t tiles(const clconv_task *t, int64_t batch)
 {
     return clconv_data_nest_blocks(t->problem, batch,
@@ -109,11 +169,15 @@ static int64_t tiles(const clconv_task *t, int64_t batch)
 
 static double cost(const clconv_task *t)
 {
-    const clconv_problem *p = t->problem;
-    double waste = clconv_data_nest_waste(p, t->values[CLCONV_WGMMA_TILE_M],
-                                          t->values[CLCONV_WGMMA_TILE_N]) *
-                   clconv_cost_waste(p->group_k, clconv_wgmma_line(p->group_k));
-    return clconv_wgmma_cost(t, waste, tiles(t, p->n), 0);
+    clconv_problem merged;
+    const clconv_task products = merged_task(t, &merged);
+    double waste =
+        clconv_data_nest_waste(&merged, t->values[CLCONV_WGMMA_TILE_M],
+                               t->values[CLCONV_WGMMA_TILE_N]) *
+        clconv_cost_waste(merged.group_k, clconv_wgmma_line(merged.group_k));
+    double bytes = merges(t) ? 4 * (double)merged_weights(t) : 0;
+    return clconv_wgmma_cost(&products, waste, tiles(&products, merged.n),
+                             bytes);
 }
 
 static void defaults(const clconv_problem *p, const clconv_device *d,
@@ -125,14 +189,17 @@ static void defaults(const clconv_problem *p, const clconv_device *d,
         {256, 32, 2},  {64, 128, 1},  {64, 64, 1},   {64, 32, 1},
     };
     const clconv_task task = {.problem = p, .device = d, .values = values};
-    clconv_param_first(params, CLCONV_WGMMA_PARAMS, values);
+    clconv_param_first(params, PARAMS, values);
+    values[MERGE] = clconv_merge_choose(p);
+    values[CLCONV_WGMMA_SHAPE] =
+        values[MERGE] > 1 ? CLCONV_SHAPE_BAKED : clconv_wgmma_shape(d);
     clconv_wgmma_choose(&task, tiles, (int)(sizeof tiles / sizeof *tiles),
                         legal, cost, values);
 }
 
 static bool covers(const clconv_problem *p, const clconv_device *d)
 {
-    int values[CLCONV_WGMMA_PARAMS];
+    int values[PARAMS];
     const clconv_task task = {.problem = p, .device = d, .values = values};
     if (!clconv_wgmma_covers(p, d) ||
         !clconv_data_nest_covers(p, CLCONV_WGMMA_LEAST_M, CLCONV_WGMMA_LEAST_N))
@@ -141,18 +208,44 @@ static bool covers(const clconv_problem *p, const clconv_device *d)
     return legal(&task);
 }
 
-static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
+static clconv_pass weights_pass(const clconv_task *t)
+{
+    clconv_pass pass = {
+        .entry = ENTRY_WEIGHTS,
+        .local = WEIGHTS_ITEMS,
+        .serves = CLCONV_OP_DX,
+    };
+    pass.groups =
+        (size_t)clconv_divide_up(merged_weights(t), (int64_t)WEIGHTS_ITEMS);
+    clconv_entry_arg(&pass, CLCONV_ARG_OPERAND, CLCONV_W);
+    clconv_entry_arg(&pass, CLCONV_ARG_SCRATCH, CLCONV_W);
+    return pass;
+}
+
+/* t: the task of the products. */
+static clconv_pass product_pass(const clconv_task *t, int64_t batch)
 {
     const clconv_problem *p = t->problem;
     clconv_nest nest = nest_of(p);
     clconv_wgmma_tile c = tile_of(t, &nest);
     int64_t runs = tiles(t, batch) / clconv_data_nest_run(p);
     int64_t groups = clconv_wgmma_work_groups(t, runs);
-    clconv_data_nest_pass(t, "bwd_data_wgmma", groups, clconv_wgmma_items(t),
-                          out);
+    clconv_pass pass;
+    clconv_data_nest_pass(t, ENTRY, groups, clconv_wgmma_items(t), &pass);
     clconv_tensor_map dy = dy_map(p, &c, batch), w = w_map(p, &c);
-    clconv_wgmma_add_maps(out, &c, &dy, &w);
-    return 1;
+    clconv_wgmma_add_maps(&pass, &c, &dy, &w);
+    return pass;
+}
+
+static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
+{
+    clconv_problem merged;
+    const clconv_task products = merged_task(t, &merged);
+    int count = 0;
+    if (merges(t))
+        out[count++] = weights_pass(t);
+    out[count++] = product_pass(&products, batch);
+    return count;
 }
 
 /* ---- Text ------------------------------------------------------------- */
@@ -262,24 +355,107 @@ static void emit_functions(clconv_emit *e, const clconv_task *t,
     }
 }
 
-static void emit(clconv_emit *e, const clconv_task *t)
+/* ---- Text: merged groups ---------------------------------------------- */
+
+/* A half a work-item. */
+static void emit_weights(clconv_emit *e, const clconv_task *t)
+{
+    clconv_pass pass = weights_pass(t);
+    clconv_entry_open(e, t, &pass, NULL);
+    clconv_emit_line(e, "const int i = (int)get_global_id(0);");
+    clconv_emit_line(e, "if (i >= $merged_weights)");
+    clconv_emit_line(e, "    return;");
+    clconv_emit_line(e, "const int row = i / ($merge * $own_c);");
+    clconv_emit_line(e, "const int own = row / $taps / $own_k % $merge;");
+    clconv_emit_line(e, "const int c = i % ($merge * $own_c) - own * $own_c;");
+    clconv_emit_line(e, "((__global ushort *)(scratch + $weights_at))[i] =");
+    clconv_emit_line(e, "    c >= 0 && c < $own_c ? ((__global const ushort *)"
+                        "w)[row * $own_c + c] : 0;");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* One element, by the channels of its own group: see store.h. */
+static void emit_dx_sum(clconv_emit *e)
+{
+    clconv_nest_open_function(
+        e,
+        "float dx_sum(__global const half *dy, __global const half *w, const "
+        "block_t *b, const sizes_t *s, int m, int n)");
+    clconv_emit_line(e, "const int3 pixel = pixel_at(b, s, m);");
+    clconv_emit_line(e, "const int c = b->c0 + n, own = c / $own_c * $own_k;");
+    clconv_emit_line(e, "float sum = 0.0f;");
+    clconv_emit_line(e, "if (pixel.x < 0 || c >= s->group_c)");
+    clconv_emit_line(e, "    return sum;");
+    clconv_emit_line(e, "for (int r = b->r0; r < s->r; r += b->r_step)");
+    clconv_emit_open(e, "for (int t = b->s0; t < s->s; t += b->s_step)");
+    clconv_emit_line(e, "const int y = pixel.y + (b->h0 + s->pad_top - r * "
+                        "s->dilation_h) / s->stride_h;");
+    clconv_emit_line(e, "const int x = pixel.z + (b->w0 + s->pad_left - t * "
+                        "s->dilation_w) / s->stride_w;");
+    clconv_emit_line(e, "if (y < 0 || y >= s->p || x < 0 || x >= s->q)");
+    clconv_emit_line(e, "    continue;");
+    clconv_emit_line(e, "const long at = ((long)pixel.x * s->p + y) * s->q + "
+                        "x;");
+    clconv_emit_open(e, "for (int i = own; i < own + $own_k; ++i)");
+    clconv_emit_line(e, "const int k = b->group * s->group_k + i;");
+    clconv_emit_line(e, "sum += vload_half(at * s->k + k, dy) * vload_half(((k "
+                        "* s->r + r) * s->s + t) * s->group_c + c, w);");
+    clconv_emit_close(e);
+    clconv_emit_close(e);
+    clconv_emit_line(e, "return sum;");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+static void set_merge_holes(clconv_emit *e, const clconv_task *t)
+{
+    const clconv_problem *p = t->problem;
+    clconv_emit_set(e, "merge", t->values[MERGE]);
+    clconv_emit_set(e, "own_c", p->group_c);
+    clconv_emit_set(e, "own_k", p->group_k);
+    clconv_emit_set(e, "taps", p->r * p->s);
+    clconv_emit_set(e, "merged_weights", merged_weights(t));
+    clconv_emit_set(e, "weights_at", (int64_t)(weights_at(t) / sizeof(float)));
+}
+
+/* ---- The whole -------------------------------------------------------- */
+
+/* t: the task of the products. */
+static void emit_products(clconv_emit *e, const clconv_task *t)
 {
     clconv_nest nest = nest_of(t->problem);
     clconv_wgmma_tile c = tile_of(t, &nest);
-    clconv_wgmma_target to = {NULL};
+    const clconv_wgmma_target to = {NULL};
     const clconv_wgmma_deal deal = {.place = CLCONV_DATA_NEST_PLACE,
                                     .run = CLCONV_DATA_NEST_RUN};
-    clconv_pass pass;
-    passes(t, t->problem->n, &pass);
+    clconv_pass pass = product_pass(t, t->problem->n);
     emit_functions(e, t, &c);
+    if (merges(t))
+        emit_dx_sum(e);
     clconv_wgmma_store_emit_functions(e, t, &c, &nest, &to);
     clconv_wgmma_open_entry(e, t, &pass);
+    if (merges(t))
+        clconv_emit_line(e, "w = (__global const half *)(scratch + "
+                            "$weights_at);");
     clconv_output_emit_tally(e, t->problem, CLCONV_DX);
     clconv_wgmma_open_tiles(e, t, &c, &deal);
+    if (merges(t))
+        clconv_wgmma_mend_emit(e);
     clconv_wgmma_store_emit(e, t, &c, &nest, &to);
     clconv_wgmma_close_tiles(e);
     clconv_output_emit_flush(e, t->problem, CLCONV_DX);
     clconv_emit_close(e);
+}
+
+static void emit(clconv_emit *e, const clconv_task *t)
+{
+    clconv_problem merged;
+    const clconv_task products = merged_task(t, &merged);
+    set_merge_holes(e, t);
+    if (merges(t))
+        emit_weights(e, t);
+    emit_products(e, &products);
 }
 
 const clconv_kernel clconv_bwd_data_wgmma = {
@@ -288,7 +464,7 @@ const clconv_kernel clconv_bwd_data_wgmma = {
     .revision = 1,
     .summary = "dX by Hopper's warpgroup products",
     .params = params,
-    .param_count = CLCONV_WGMMA_PARAMS,
+    .param_count = PARAMS,
     .covers = covers,
     .defaults = defaults,
     .legal = legal,

@@ -23,6 +23,7 @@
 #include <stdio.h>
 
 #include "integers.h"
+#include "merge.h"
 #include "output.h"
 #include "store.h"
 #include "weight_nest.h"
@@ -35,8 +36,7 @@ static const clconv_param params[] = {
     CLCONV_WGMMA_PARAM_ROWS,
     [SPLIT] = {"split", CLCONV_NAMES("fill", "half", "quarter", "twice", "none"),
                "parts of the sum over pixels, so that tiles fill the device"},
-    [MERGE] = {"merge", CLCONV_VALUES(1, 2, 4, 8),
-               "groups whose channels are multiplied as one group's"},
+    [MERGE] = CLCONV_MERGE_PARAM,
 };
 
 /* Pixels of a stage. */
@@ -51,52 +51,15 @@ static const clconv_param params[] = {
 #define SUM_ITEMS 256
 #define SUM_ATTRIBUTE "__attribute__((reqd_work_group_size(256, 1, 1)))"
 
-/* ---- Merged groups ---------------------------------------------------- */
-
-/* Channels of merged groups: a line of an operand. */
-#define MERGED_CHANNELS 64
-
-/* Are the problem's channels in memory as those of larger groups would be? */
-static bool may_merge(const clconv_problem *p, int merge)
+static bool is_baked(const int *values)
 {
-    int64_t channels = merge * clconv_max(p->group_c, p->group_k);
-    return merge == 1 || (p->groups % merge == 0 && p->group_c % 8 == 0 &&
-                          p->group_k % 8 == 0 && channels <= MERGED_CHANNELS);
+    return values[CLCONV_WGMMA_SHAPE] == CLCONV_SHAPE_BAKED;
 }
 
-/* The problem whose groups are so many of p's: of its dW each k has the channels
- * of its own group in p's dW. */
-static clconv_problem merge_groups(const clconv_problem *p, int merge)
+static clconv_task merged_task(const clconv_task *t, clconv_problem *merged)
 {
-    clconv_problem merged = *p;
-    merged.groups /= merge;
-    merged.group_c *= merge;
-    merged.group_k *= merge;
-    return merged;
+    return clconv_merge_task(t, t->values[MERGE], merged);
 }
-
-/* The task of the products; *problem is its problem. */
-static clconv_task merged_task(const clconv_task *t, clconv_problem *problem)
-{
-    clconv_task merged = *t;
-    *problem = merge_groups(t->problem, t->values[MERGE]);
-    merged.problem = problem;
-    return merged;
-}
-
-/* As many as there may be, where sizes are numbers in the text: those that are
- * arguments are the problem's. */
-static void choose_merge(const clconv_problem *p, int *values)
-{
-    values[MERGE] = 1;
-    if (values[CLCONV_WGMMA_SHAPE] != CLCONV_SHAPE_BAKED)
-        return;
-    for (int i = 0; i < params[MERGE].count; ++i)
-        if (p->groups > 1 && may_merge(p, params[MERGE].values[i]))
-            values[MERGE] = params[MERGE].values[i];
-}
-
-/* ---- Tiles ------------------------------------------------------------ */
 
 static clconv_nest nest_of(const clconv_problem *p)
 {
@@ -188,16 +151,9 @@ static clconv_wgmma_tile tile_of(const clconv_task *t, const clconv_nest *nest)
     return clconv_wgmma_tile_of(t, nest, TERMS);
 }
 
-static bool merge_is_legal(const clconv_task *t)
-{
-    return t->values[MERGE] == 1 ||
-           (t->values[CLCONV_WGMMA_SHAPE] == CLCONV_SHAPE_BAKED &&
-            may_merge(t->problem, t->values[MERGE]));
-}
-
 static bool legal(const clconv_task *t)
 {
-    if (!merge_is_legal(t))
+    if (!clconv_merge_legal(t->problem, t->values[MERGE], is_baked(t->values)))
         return false;
     clconv_problem merged;
     const clconv_task products = merged_task(t, &merged);
@@ -255,8 +211,9 @@ static void defaults(const clconv_problem *p, const clconv_device *d,
     };
     const clconv_task task = {.problem = p, .device = d, .values = values};
     clconv_param_first(params, PARAMS, values);
-    values[CLCONV_WGMMA_SHAPE] = clconv_wgmma_shape(d);
-    choose_merge(p, values);
+    values[MERGE] = clconv_merge_choose(p);
+    values[CLCONV_WGMMA_SHAPE] =
+        values[MERGE] > 1 ? CLCONV_SHAPE_BAKED : clconv_wgmma_shape(d);
     clconv_wgmma_choose(&task, tiles, (int)(sizeof tiles / sizeof *tiles),
                         legal, cost, values);
 }

@@ -212,6 +212,34 @@ static void emit_slow(clconv_emit *e)
     clconv_emit_close(e);
 }
 
+/* ---- Sums that are no numbers ----------------------------------------- */
+
+/* By one piece of text for all sums: registers have constant indices. odd has
+ * a bit for each. */
+void clconv_wgmma_mend_emit(clconv_emit *e)
+{
+    clconv_emit_line(e, "ulong odd = 0;");
+    clconv_emit_line(e, "#pragma unroll");
+    clconv_emit_line(e, "for (int i = 0; i < $blocks_m * $sums; ++i)");
+    clconv_emit_line(e,
+                     "    odd |= isfinite(sum[i / $sums][i % $sums]) ? 0ul : "
+                     "1ul << i;");
+    clconv_emit_line(e, "#pragma unroll 1");
+    clconv_emit_open(e, "for (int j = 0; odd && j < $blocks_m * $sums; ++j)");
+    clconv_emit_line(e, "if (!(odd >> j & 1))");
+    clconv_emit_line(e, "    continue;");
+    clconv_emit_line(e, "const int reg = j % $sums;");
+    clconv_emit_line(e,
+                     "const float value = dx_sum(dy, w, &block, &sizes, 64 * "
+                     "($blocks_m * warpgroup + j / $sums) + d_row(lane, reg, "
+                     "0), d_column(lane, reg, 0));");
+    clconv_emit_line(e, "#pragma unroll");
+    clconv_emit_line(e, "for (int i = 0; i < $blocks_m * $sums; ++i)");
+    clconv_emit_line(e, "    sum[i / $sums][i % $sums] = i == j ? value : "
+                        "sum[i / $sums][i % $sums];");
+    clconv_emit_close(e);
+}
+
 /* ---- Both ------------------------------------------------------------- */
 
 /* Channels are last: two columns are neighbours if they are of one tap. */

@@ -31,4 +31,12 @@ void clconv_wgmma_store_emit(clconv_emit *e, const clconv_task *t,
                              const clconv_wgmma_tile *c, const clconv_nest *nest,
                              const clconv_wgmma_target *to);
 
+/* Sums of a work-item that clconv_wgmma_mend_emit() can work out again. */
+#define CLCONV_WGMMA_MOST_MENDED 64
+
+/* Before a store: sums that are no numbers are worked out again, by
+ * dx_sum(dy, w, &block, &sizes, row, column), for zeros that stand where a filter
+ * has no tap turn what is no number there into one. Warpgroups share out rows. */
+void clconv_wgmma_mend_emit(clconv_emit *e);
+
 #endif

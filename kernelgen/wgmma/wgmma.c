@@ -218,7 +218,6 @@ void clconv_wgmma_choose(const clconv_task *t, const clconv_wgmma_choice *from,
         load = values[CLCONV_WGMMA_LOAD];
     }
     values[CLCONV_WGMMA_LOAD] = load;
-    values[CLCONV_WGMMA_SHAPE] = clconv_wgmma_shape(t->device);
     set_tile(&from[best], values);
 }
 

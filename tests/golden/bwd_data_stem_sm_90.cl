@@ -697,7 +697,7 @@ void bwd_data_stem(
         for (int i = 0; i < 1 * 8; ++i)
             odd |= isfinite(sum[i / 8][i % 8]) ? 0ul : 1ul << i;
         #pragma unroll 1
-        for (int j = 0; odd >> j; ++j) {
+        for (int j = 0; odd && j < 1 * 8; ++j) {
             if (!(odd >> j & 1))
                 continue;
             const int reg = j % 8;

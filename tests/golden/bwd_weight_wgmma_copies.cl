@@ -174,7 +174,10 @@ long part_place(const sizes_t *s, long i) {
     long k = i / s->w_image;
     int rest = (int)(i - k * s->w_image);
     int taps = s->r * s->s;
-    return k * s->w_image + rest % taps * s->group_c + rest / taps;
+    int tap = s->w_channel == 1 ? rest / s->group_c : rest % taps;
+    int c = s->w_channel == 1 ? rest % s->group_c : rest / taps;
+    int own = k / s->group_k % 1;
+    return (k * taps + tap) * (1 * s->group_c) + own * s->group_c + c;
 }
 
 /*

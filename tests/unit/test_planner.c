@@ -630,9 +630,10 @@ Test(planner, a_suggestion_for_another_problem_is_not_baked)
 
 /* Of the plans with a kernel a gradient: "cast" leaves out those with one for
  * both. */
-static void expect_values(const char *text, const char *data, const char *weight)
+static void expect_plan(const char *text, const char *request, const char *data,
+                        const char *weight)
 {
-    clconv_steps steps = chosen(text, "sm_90", "cast");
+    clconv_steps steps = chosen(text, "sm_90", request);
     clconv_text plan = CLCONV_TEXT_EMPTY;
     clconv_steps_format(&steps, &plan);
     char *got = clconv_text_take(&plan);
@@ -640,6 +641,11 @@ static void expect_values(const char *text, const char *data, const char *weight
     cr_assert(strstr(got, data), "%s: %s", text, got);
     cr_assert(strstr(got, weight), "%s: %s", text, got);
     free(got);
+}
+
+static void expect_values(const char *text, const char *data, const char *weight)
+{
+    expect_plan(text, "cast", data, weight);
 }
 
 Test(planner, strips_have_the_sizes_that_were_measured)
@@ -662,12 +668,29 @@ Test(planner, strips_have_the_sizes_that_were_measured)
 
 Test(planner, grouped_kernels_have_the_sizes_that_were_measured)
 {
-    expect_values(GROUPED "_nhwc", "bwd_data_grouped:columns=4,",
-                  "bwd_weight_grouped:planes=4,columns=4,");
-    expect_values(GROUPED "_nhwc" HALVES,
-                  "bwd_data_grouped:columns=4,turns=4,lws=128,shape=baked",
-                  "bwd_weight_grouped:planes=4,columns=4,fill=4,lws=128,"
-                  "shape=baked");
-    expect_values(GROUPED HALVES, "bwd_data_grouped:columns=8,",
-                  "bwd_weight_grouped:planes=8,columns=4,");
+    const char *plan = "bwd_data_grouped;bwd_weight_grouped";
+    expect_plan(GROUPED "_nhwc", plan, "bwd_data_grouped:columns=4,",
+                "bwd_weight_grouped:planes=4,columns=4,");
+    expect_plan(GROUPED "_nhwc" HALVES, plan,
+                "bwd_data_grouped:columns=4,turns=4,lws=128,shape=baked",
+                "bwd_weight_grouped:planes=4,columns=4,fill=4,lws=128,"
+                "shape=baked");
+    expect_plan(GROUPED HALVES, plan, "bwd_data_grouped:columns=8,",
+                "bwd_weight_grouped:planes=8,columns=4,");
+}
+
+/* Eight channels a group: as many groups as a line of 64 holds. Others have
+ * padding between groups, or are large enough. */
+Test(planner, small_groups_are_multiplied_together)
+{
+    expect_values(GROUPED, "shape=baked,merge=8", "shape=baked,split=");
+    expect_plan("n8c256h14w14k256r3s3p1g4", "bwd_data_wgmma;bwd_weight_wgmma",
+                "bwd_data_wgmma:", "merge=1");
+    expect_plan("n8c64h14w14k128r3s3p1g8", "bwd_data_wgmma;bwd_weight_wgmma",
+                "merge=4", "merge=4");
+    clconv_steps steps;
+    cr_assert_eq(choose("n8c64h14w14k64r3s3p1g8", "sm_90", CLCONV_OP_BACKWARD,
+                        SIZE_MAX, "bwd_weight_wgmma:merge=8,shape=arguments",
+                        &steps),
+                 CLCONV_UNSUPPORTED);
 }
