@@ -157,9 +157,9 @@ static void emit(clconv_emit *e, const clconv_task *t)
     clconv_pass pass[CLCONV_MAX_PASSES];
     int count = passes(t, t->problem->n, pass);
     const clconv_wgmma_target to = {
-        count > 1 ? "__global float *partial = scratch + block.part * (sizes.k "
-                    "* sizes.w_image);"
-                  : NULL};
+        .partial = count > 1 ? "__global float *partial = scratch + block.part "
+                               "* (sizes.k * sizes.w_image);"
+                             : NULL};
     clconv_weight_nest_emit_packed(e);
     if (count > 1)
         clconv_weight_nest_emit_parts(e, true, 1);

@@ -77,7 +77,7 @@ void clconv_data_nest_emit_place(clconv_emit *e);
 
 /* For kernels whose work-groups take several blocks: the statement that sets
  * block to the one of int number, and int block_count(&sizes). */
-#define CLCONV_DATA_NEST_PLACE "block_place(&block, &sizes, number);"
+#define CLCONV_DATA_NEST_PLACE "block_place(&block, &sizes, $number);"
 
 /* A work-group should take so many that follow each other, which write to the
  * same lines of dX and together have equally many terms; the same as text. */

@@ -88,7 +88,7 @@ void clconv_weight_nest_emit_place(clconv_emit *e);
 
 /* For kernels whose work-groups take several blocks: the statement that sets
  * block to the one of int number, and int block_count(&sizes). */
-#define CLCONV_WEIGHT_NEST_PLACE "block_place(&block, &sizes, $split, number);"
+#define CLCONV_WEIGHT_NEST_PLACE "block_place(&block, &sizes, $split, $number);"
 void clconv_weight_nest_emit_count(clconv_emit *e);
 
 /* The entry of the pass that adds the parts; needs $split. attribute: see

@@ -8,6 +8,10 @@
  *             copy A (a pixel a line) and B (a term a line), acc += A * B
  *         store acc
  *
+ * With a stride along columns, neighbours of a row of dX are in different phases:
+ * where these are neighbours in memory, a work-group computes such tiles after one
+ * another and stores them at once (phases=together).
+ *
  * Groups of few channels: several are multiplied as one (merge), by weights that
  * bwd_data_wgmma_weights spreads out, with zeros between different groups. Sums
  * that are no numbers may come of these, and are worked out again.
@@ -26,16 +30,24 @@
 #include "output.h"
 #include "store.h"
 
-enum { MERGE = CLCONV_WGMMA_PARAMS, PARAMS };
+enum { MERGE = CLCONV_WGMMA_PARAMS, PHASES, PARAMS };
+
+enum { APART, TOGETHER };
 
 static const clconv_param params[] = {
     CLCONV_WGMMA_PARAM_ROWS,
     [MERGE] = CLCONV_MERGE_PARAM,
+    [PHASES] =
+        {"phases", CLCONV_NAMES("apart", "together"),
+         "whether pixels of a row that a stride parts are stored at once"},
 };
 
 #define ENTRY "bwd_data_wgmma"
 #define ENTRY_WEIGHTS ENTRY "_weights"
 #define WEIGHTS_ITEMS 256
+
+/* Of a work-item, of two warpgroups, in all tiles that are stored at once. */
+#define MOST_SUMS 128
 
 #define OPERANDS (CLCONV_BIT(CLCONV_DY) | CLCONV_BIT(CLCONV_W))
 #define ORDER CLCONV_DATA_CHANNELS_FASTEST
@@ -53,6 +65,13 @@ static bool merges(const clconv_task *t)
 static clconv_task merged_task(const clconv_task *t, clconv_problem *merged)
 {
     return clconv_merge_task(t, t->values[MERGE], merged);
+}
+
+/* Tiles that are stored at once. */
+static int together(const clconv_task *t)
+{
+    return t->values[PHASES] == TOGETHER ? (int)clconv_data_nest_run(t->problem)
+                                         : 1;
 }
 
 static clconv_nest nest_of(const clconv_problem *p)
@@ -113,12 +132,23 @@ static bool maps_fit(const clconv_problem *p, const clconv_wgmma_tile *c)
 
 /* ---- The contract ----------------------------------------------------- */
 
+static int sums_of(const clconv_wgmma_tile *c)
+{
+    return c->group_m / CLCONV_WGMMA_M * clconv_products_registers(&c->products);
+}
+
 /* What merging asks of a tile: room in scratch is where maps are. */
 static bool can_mend(const clconv_wgmma_tile *c)
 {
-    int sums =
-        c->group_m / CLCONV_WGMMA_M * clconv_products_registers(&c->products);
-    return c->maps && c->along_m && sums <= CLCONV_WGMMA_MOST_MENDED;
+    return c->maps && c->along_m && sums_of(c) <= CLCONV_WGMMA_MOST_MENDED;
+}
+
+/* Worth it where stores of single phases fill no sectors of memory. */
+static bool can_store_together(const clconv_task *t, const clconv_wgmma_tile *c)
+{
+    return t->problem->layout == CLCONV_NCHW &&
+           clconv_data_nest_run(t->problem) > 1 && !merges(t) &&
+           c->groups <= 2 && together(t) * sums_of(c) <= MOST_SUMS;
 }
 
 static bool legal(const clconv_task *t)
@@ -130,7 +160,8 @@ static bool legal(const clconv_task *t)
     clconv_nest nest = nest_of(&merged);
     clconv_wgmma_tile c = tile_of(&products, &nest);
     return clconv_wgmma_legal(&products, &c) &&
-           (!c.maps || maps_fit(&merged, &c)) && (!merges(t) || can_mend(&c));
+           (!c.maps || maps_fit(&merged, &c)) && (!merges(t) || can_mend(&c)) &&
+           (t->values[PHASES] == APART || can_store_together(t, &c));
 }
 
 static unsigned wants_copies(const clconv_task *t)
@@ -193,6 +224,12 @@ static void defaults(const clconv_problem *p, const clconv_device *d,
     values[MERGE] = clconv_merge_choose(p);
     values[CLCONV_WGMMA_SHAPE] =
         values[MERGE] > 1 ? CLCONV_SHAPE_BAKED : clconv_wgmma_shape(d);
+    values[PHASES] = TOGETHER;
+    clconv_wgmma_choose(&task, tiles, (int)(sizeof tiles / sizeof *tiles),
+                        legal, cost, values);
+    if (legal(&task))
+        return;
+    values[PHASES] = APART;
     clconv_wgmma_choose(&task, tiles, (int)(sizeof tiles / sizeof *tiles),
                         legal, cost, values);
 }
@@ -421,18 +458,37 @@ static void set_merge_holes(clconv_emit *e, const clconv_task *t)
 
 /* ---- The whole -------------------------------------------------------- */
 
+/* The pixel of the part-th phase right of the first one's, at block; -1: not in
+ * dX. */
+static void emit_part_row(clconv_emit *e)
+{
+    clconv_nest_open_function(e, "long dx_part_row(const block_t *b, const "
+                                 "sizes_t *s, int m, int part)");
+    clconv_emit_line(e, "const int w = pixel_at(b, s, m).z * s->stride_w + "
+                        "part;");
+    clconv_emit_line(e, "const long row = dx_row(b, s, m);");
+    clconv_emit_line(e,
+                     "return row >= 0 && w < s->w ? row + part * s->x_column "
+                     ": -1;");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
 /* t: the task of the products. */
 static void emit_products(clconv_emit *e, const clconv_task *t)
 {
     clconv_nest nest = nest_of(t->problem);
     clconv_wgmma_tile c = tile_of(t, &nest);
-    const clconv_wgmma_target to = {NULL};
+    const clconv_wgmma_target to = {.together = together(t)};
     const clconv_wgmma_deal deal = {.place = CLCONV_DATA_NEST_PLACE,
-                                    .run = CLCONV_DATA_NEST_RUN};
+                                    .run = CLCONV_DATA_NEST_RUN,
+                                    .together = together(t)};
     clconv_pass pass = product_pass(t, t->problem->n);
     emit_functions(e, t, &c);
     if (merges(t))
         emit_dx_sum(e);
+    if (together(t) > 1)
+        emit_part_row(e);
     clconv_wgmma_store_emit_functions(e, t, &c, &nest, &to);
     clconv_wgmma_open_entry(e, t, &pass);
     if (merges(t))

@@ -349,6 +349,7 @@ static void emit_product(clconv_emit *e, const clconv_task *t,
     bool direct = !to->partial;
     const clconv_wgmma_deal deal = {.place = CLCONV_WEIGHT_NEST_PLACE,
                                     .run = "1",
+                                    .together = 1,
                                     .maps_at = partial_bytes(t)};
     if (direct)
         clconv_output_emit_tally(e, t->problem, CLCONV_DW);
@@ -369,9 +370,9 @@ static void emit(clconv_emit *e, const clconv_task *t)
     clconv_pass pass[CLCONV_MAX_PASSES];
     int count = passes(t, t->problem->n, pass);
     clconv_wgmma_target to = {
-        count > 1 ? "__global float *partial = scratch + block.part * (sizes.k "
-                    "* sizes.w_image);"
-                  : NULL};
+        .partial = count > 1 ? "__global float *partial = scratch + block.part "
+                               "* (sizes.k * sizes.w_image);"
+                             : NULL};
     clconv_emit_set(e, "tile_k", TERMS);
     clconv_emit_set(e, "split", weight_tile(&products).split);
     emit_functions(e, &products, &c);

@@ -11,6 +11,8 @@
  */
 #include "store.h"
 
+#include <stdio.h>
+
 #include "operand.h"
 #include "output.h"
 
@@ -92,14 +94,35 @@ void clconv_wgmma_store_emit_functions(clconv_emit *e, const clconv_task *t,
 /* ---- Rows ------------------------------------------------------------- */
 
 /* Rows of the warpgroup that this work-item has sums of, two a block: long
- * row, -1 if it is not in C; its sums are sum[i / 2][reg + first]. */
+ * row, -1 if it is not in C; its sums are $sums_of[reg + first]. */
 static void open_rows(clconv_emit *e)
 {
     clconv_emit_line(e, "#pragma unroll");
     clconv_emit_open(e, "for (int i = 0; i < 2 * $blocks_m; ++i)");
     clconv_emit_line(e, "const int first = 2 * (i % 2);");
-    clconv_emit_line(e, "const long row = ${c}_row(&block, &sizes, $group_m * "
-                        "warpgroup + 64 * (i / 2) + d_row(lane, first, 0));");
+    clconv_emit_line(e, "const long row = $row_of(&block, &sizes, $group_m * "
+                        "warpgroup + 64 * (i / 2) + d_row(lane, first, 0)"
+                        "$row_more);");
+}
+
+/* The rows and sums of the part-th of the tiles that are stored together; of one
+ * alone, as the nest has them. */
+static void set_part(clconv_emit *e, const char *output,
+                     const clconv_wgmma_tile *c, const clconv_wgmma_target *to,
+                     int part)
+{
+    bool alone = to->together <= 1;
+    char sums[32] = "sum[i / 2]", row[32], more[16] = "";
+    if (part)
+        snprintf(sums, sizeof sums, "sum[i / 2 + %d]",
+                 part * (c->group_m / CLCONV_WGMMA_M));
+    snprintf(row, sizeof row, alone ? "%s_row" : "%s_part_row", output);
+    if (!alone)
+        snprintf(more, sizeof more, ", %d", part);
+    clconv_emit_set_text(e, "c", output);
+    clconv_emit_set_text(e, "sums_of", sums);
+    clconv_emit_set_text(e, "row_of", row);
+    clconv_emit_set_text(e, "row_more", more);
 }
 
 static void emit_column(clconv_emit *e, const char *name, const char *n)
@@ -116,7 +139,7 @@ static void emit_quads(clconv_emit *e)
 {
     clconv_emit_line(e, "#pragma unroll");
     clconv_emit_open(e, "for (int reg = first; reg < $sums; reg += 16)");
-    clconv_emit_line(e, "const float *s = sum[i / 2] + reg;");
+    clconv_emit_line(e, "const float *s = $sums_of + reg;");
     clconv_emit_line(e, "const uint4 words = quad_transpose((uint4)(");
     clconv_emit_line(e, "    half_pair(s[0] * $epilogue, s[1] * $epilogue),");
     clconv_emit_line(e, "    half_pair(s[4] * $epilogue, s[5] * $epilogue),");
@@ -133,7 +156,7 @@ static void open_registers(clconv_emit *e)
 {
     clconv_emit_line(e, "#pragma unroll");
     clconv_emit_open(e, "for (int reg = first; reg < $sums; reg += 4)");
-    clconv_emit_line(e, "const float *s = sum[i / 2] + reg;");
+    clconv_emit_line(e, "const float *s = $sums_of + reg;");
 }
 
 static void emit_pairs(clconv_emit *e)
@@ -186,13 +209,13 @@ static void emit_turn(clconv_emit *e)
     clconv_emit_line(e, "float kept[4];");
     clconv_emit_line(e, "#pragma unroll");
     clconv_emit_line(e, "for (int j = 0; j < 4; ++j)");
-    clconv_emit_line(e, "    kept[j] = sum[i / 2][j];");
+    clconv_emit_line(e, "    kept[j] = $sums_of[j];");
     clconv_emit_line(e, "#pragma unroll");
     clconv_emit_line(e, "for (int j = 0; j < $sums - 4; ++j)");
-    clconv_emit_line(e, "    sum[i / 2][j] = sum[i / 2][j + 4];");
+    clconv_emit_line(e, "    $sums_of[j] = $sums_of[j + 4];");
     clconv_emit_line(e, "#pragma unroll");
     clconv_emit_line(e, "for (int j = 0; j < 4; ++j)");
-    clconv_emit_line(e, "    sum[i / 2][$sums - 4 + j] = kept[j];");
+    clconv_emit_line(e, "    $sums_of[$sums - 4 + j] = kept[j];");
 }
 
 static void emit_slow(clconv_emit *e)
@@ -202,8 +225,8 @@ static void emit_slow(clconv_emit *e)
     clconv_emit_open(e, "for (int reg = 0; reg < $sums; reg += 4)");
     emit_column(e, "left", "d_column(lane, reg, 0)");
     emit_column(e, "right", "d_column(lane, reg, 0) + 1");
-    clconv_emit_line(e, "const float2 pair = (float2)(sum[i / 2][first], "
-                        "sum[i / 2][first + 1]);");
+    clconv_emit_line(e, "const float2 pair = (float2)($sums_of[first], "
+                        "$sums_of[first + 1]);");
     clconv_emit_line(e, "if (row >= 0)");
     clconv_emit_line(e, "    store_pair($c, row, left, right, pair, "
                         "beta$tally);");
@@ -240,16 +263,86 @@ void clconv_wgmma_mend_emit(clconv_emit *e)
     clconv_emit_close(e);
 }
 
+/* ---- Neighbours of two tiles ------------------------------------------ */
+
+/* Are elements of the same row and column of two tiles neighbours in memory, and
+ * aligned together? Then both or none are in dX. */
+static bool stores_neighbours(const clconv_problem *p, clconv_tensor tensor,
+                              const clconv_wgmma_target *to)
+{
+    size_t size = is_half(p, tensor) ? 2 : 4;
+    return to->together == 2 && p->w % 2 == 0 && p->alignment % (2 * size) == 0;
+}
+
+/* $column of the first tile and of the second, blocks of rows further on. */
+static void emit_neighbours_at(clconv_emit *e, const char *column, int sum,
+                               bool half_type)
+{
+    clconv_emit_set_text(e, "column", column);
+    clconv_emit_set(e, "sum_at", sum);
+    clconv_emit_line(e, "if (row >= 0 && $column >= 0)");
+    clconv_emit_line(
+        e, half_type ? "    *(__global uint *)($to + row + $column) = "
+                       "half_pair(s[$sum_at] * $epilogue, next[$sum_at] "
+                       "* $epilogue);"
+                     : "    *(__global float2 *)($to + row + $column) = "
+                       "(float2)(s[$sum_at] * $epilogue, next[$sum_at] * "
+                       "$epilogue);");
+}
+
+static void emit_neighbours(clconv_emit *e, const clconv_wgmma_tile *c,
+                            bool half_type)
+{
+    clconv_emit_set(e, "next_blocks", c->group_m / CLCONV_WGMMA_M);
+    open_rows(e);
+    open_registers(e);
+    clconv_emit_line(e, "const float *next = sum[i / 2 + $next_blocks] + reg;");
+    emit_column(e, "left", "d_column(lane, reg, 0)");
+    emit_column(e, "right", "d_column(lane, reg, 0) + 1");
+    emit_neighbours_at(e, "left", 0, half_type);
+    emit_neighbours_at(e, "right", 1, half_type);
+    clconv_emit_close(e);
+    clconv_emit_close(e);
+}
+
 /* ---- Both ------------------------------------------------------------- */
 
 /* Channels are last: two columns are neighbours if they are of one tap. */
-static void emit_partial(clconv_emit *e, const clconv_problem *p, const char *to)
+static void emit_partial(clconv_emit *e, const clconv_problem *p,
+                         const clconv_wgmma_tile *c,
+                         const clconv_wgmma_target *to)
 {
     clconv_emit_set_exp2(e, "epilogue", 0);
-    clconv_emit_line(e, to);
-    clconv_emit_set_text(e, "c", "part");
+    clconv_emit_line(e, to->partial);
+    set_part(e, "part", c, to, 0);
     clconv_emit_set_text(e, "to", "partial");
     emit_fast(e, p->group_c % 2 ? EACH : PAIRS, false);
+}
+
+static void emit_all_slow(clconv_emit *e, const char *output,
+                          const clconv_wgmma_tile *c,
+                          const clconv_wgmma_target *to)
+{
+    for (int part = 0; part == 0 || part < to->together; ++part) {
+        set_part(e, output, c, to, part);
+        emit_slow(e);
+    }
+}
+
+static void emit_all_fast(clconv_emit *e, const clconv_problem *p,
+                          const clconv_nest *nest, const clconv_wgmma_tile *c,
+                          const clconv_wgmma_target *to)
+{
+    bool half_type = is_half(p, nest->c);
+    if (stores_neighbours(p, nest->c, to)) {
+        set_part(e, clconv_tensor_name(nest->c), c, to, 0);
+        emit_neighbours(e, c, half_type);
+        return;
+    }
+    for (int part = 0; part == 0 || part < to->together; ++part) {
+        set_part(e, clconv_tensor_name(nest->c), c, to, part);
+        emit_fast(e, width_of(p, nest->c), half_type);
+    }
 }
 
 void clconv_wgmma_store_emit(clconv_emit *e, const clconv_task *t,
@@ -257,23 +350,24 @@ void clconv_wgmma_store_emit(clconv_emit *e, const clconv_task *t,
                              const clconv_wgmma_target *to)
 {
     const clconv_problem *p = t->problem;
+    const char *output = clconv_tensor_name(nest->c);
     if (to->partial) {
-        emit_partial(e, p, to->partial);
+        emit_partial(e, p, c, to);
         return;
     }
-    clconv_emit_set_text(e, "c", clconv_tensor_name(nest->c));
+    clconv_emit_set_text(e, "c", output);
     if (c->products.emulated) {
-        emit_slow(e);
+        emit_all_slow(e, output, c, to);
         return;
     }
-    bool half_type = is_half(p, nest->c);
-    clconv_emit_set_text(e, "to", clconv_tensor_name(nest->c));
+    clconv_emit_set_text(e, "to", output);
     clconv_emit_set_exp2(e, "epilogue",
                          clconv_problem_epilogue_log2(p, nest->c));
-    clconv_emit_open(e, half_type ? "if (beta == 0.0f && !${c}_counts)"
-                                  : "if (beta == 0.0f)");
-    emit_fast(e, width_of(p, nest->c), half_type);
+    clconv_emit_open(e, is_half(p, nest->c)
+                            ? "if (beta == 0.0f && !${c}_counts)"
+                            : "if (beta == 0.0f)");
+    emit_all_fast(e, p, nest, c, to);
     clconv_emit_else(e);
-    emit_slow(e);
+    emit_all_slow(e, output, c, to);
     clconv_emit_close(e);
 }

@@ -17,6 +17,10 @@ typedef struct clconv_wgmma_target {
     /* NULL: the nest's output; else the statement that declares partial, the
      * float pointer to partial sums, at part_row() + part_column(). */
     const char *partial;
+    /* Tiles that are stored together, see clconv_wgmma_deal; 0 or 1: each alone.
+     * The output's row m of the part-th is <output>_part_row(&block, &sizes, m,
+     * part), next to that of the part before it. */
+    int together;
 } clconv_wgmma_target;
 
 /* Functions; before the entry point. */

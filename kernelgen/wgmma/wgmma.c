@@ -378,14 +378,65 @@ void clconv_wgmma_open_entry(clconv_emit *e, const clconv_task *t,
     clconv_entry_open(e, t, pass, attribute);
 }
 
-/* The work-group's tiles, in runs. */
-static void open_numbers(clconv_emit *e, const clconv_wgmma_deal *deal)
+/* The work-group's tiles, in runs; so many at a time. */
+static void open_numbers(clconv_emit *e, const clconv_wgmma_deal *deal,
+                         int at_a_time)
 {
     clconv_emit_set_text(e, "run", deal->run);
-    clconv_emit_open(e, "for (int number = (int)get_group_id(0) * $run; number "
-                        "< blocks; number = number_after(number, $run))");
+    clconv_emit_set(e, "last", at_a_time - 1);
+    clconv_emit_open(e, at_a_time == 1
+                            ? "for (int number = (int)get_group_id(0) * $run; "
+                              "number < blocks; number = number_after(number, "
+                              "$run))"
+                            : "for (int number = (int)get_group_id(0) * $run; "
+                              "number < blocks; number = number_after(number + "
+                              "$last, $run))");
+}
+
+/* The block of the tile that is so many past number. */
+static void emit_place(clconv_emit *e, const clconv_wgmma_deal *deal, int past)
+{
+    char number[24] = "number";
+    if (past)
+        snprintf(number, sizeof number, "number + %d", past);
+    clconv_emit_set_text(e, "number", number);
     clconv_emit_line(e, "block_t block;");
     clconv_emit_line(e, deal->place);
+}
+
+/* The sums of that tile; with a scope of its own, if others come. */
+static void open_part(clconv_emit *e, const clconv_wgmma_tile *c,
+                      const clconv_wgmma_deal *deal, int past)
+{
+    char sum[24] = "sum";
+    if (past)
+        snprintf(sum, sizeof sum, "sum + %d", past * blocks_m(c));
+    clconv_emit_set_text(e, "sum", sum);
+    if (deal->together > 1)
+        clconv_emit_open(e, NULL);
+    emit_place(e, deal, past);
+}
+
+static void close_part(clconv_emit *e, const clconv_wgmma_deal *deal)
+{
+    if (deal->together > 1)
+        clconv_emit_close(e);
+}
+
+static void emit_sums(clconv_emit *e, const clconv_wgmma_tile *c,
+                      const clconv_wgmma_deal *deal)
+{
+    clconv_emit_set(e, "blocks_m", deal->together * blocks_m(c));
+    clconv_ring_emit_sums(e);
+}
+
+/* What a store finds: the first tile's block, and the rows of one. */
+static void emit_first_place(clconv_emit *e, const clconv_wgmma_tile *c,
+                             const clconv_wgmma_deal *deal)
+{
+    clconv_emit_set(e, "blocks_m", blocks_m(c));
+    if (deal->together > 1)
+        emit_place(e, deal, 0);
 }
 
 static void emit_spots(clconv_emit *e)
@@ -424,7 +475,7 @@ static void emit_load(clconv_emit *e)
 static void emit_product(clconv_emit *e)
 {
     clconv_emit_line(e, "multiply(tiles, at + $a_group * warpgroup, at + "
-                        "$a_bytes + $b_group * warpgroup, sum, lane);");
+                        "$a_bytes + $b_group * warpgroup, $sum, lane);");
 }
 
 /* ---- On the device ---------------------------------------------------- */
@@ -447,7 +498,8 @@ static void emit_warpgroup_copier(clconv_emit *e, const clconv_wgmma_deal *deal)
     clconv_emit_line(e, "const int copier = item - $workers;");
     clconv_emit_line(e, "int stage = 0, steps = 0;");
     clconv_emit_line(e, "uint phase = 1;");
-    open_numbers(e, deal);
+    open_numbers(e, deal, 1);
+    emit_place(e, deal, 0);
     emit_spots(e);
     open_steps(e);
     clconv_emit_line(e, "const uint at = base + stage * $stage_bytes;");
@@ -482,7 +534,8 @@ static void emit_unit_copier(clconv_emit *e, const clconv_wgmma_deal *deal)
                      "&${b}_map, $b);");
     clconv_emit_line(e, "int stage = 0;");
     clconv_emit_line(e, "uint phase = 1;");
-    open_numbers(e, deal);
+    open_numbers(e, deal, 1);
+    emit_place(e, deal, 0);
     emit_cursor(e);
     open_steps(e);
     clconv_emit_line(e, "const uint at = base + stage * $stage_bytes;");
@@ -497,12 +550,8 @@ static void emit_unit_copier(clconv_emit *e, const clconv_wgmma_deal *deal)
     clconv_emit_close(e);
 }
 
-static void open_workers(clconv_emit *e, const clconv_wgmma_deal *deal)
+static void emit_worker_steps(clconv_emit *e)
 {
-    clconv_emit_line(e, "int stage = 0;");
-    clconv_emit_line(e, "uint phase = 0;");
-    open_numbers(e, deal);
-    clconv_ring_emit_sums(e);
     open_steps(e);
     clconv_emit_line(e, "const uint at = base + stage * $stage_bytes;");
     clconv_emit_line(e, "barrier_wait(full + 8 * stage, phase);");
@@ -517,6 +566,21 @@ static void open_workers(clconv_emit *e, const clconv_wgmma_deal *deal)
     clconv_emit_close(e);
 }
 
+static void open_workers(clconv_emit *e, const clconv_wgmma_tile *c,
+                         const clconv_wgmma_deal *deal)
+{
+    clconv_emit_line(e, "int stage = 0;");
+    clconv_emit_line(e, "uint phase = 0;");
+    open_numbers(e, deal, deal->together);
+    emit_sums(e, c, deal);
+    for (int past = 0; past < deal->together; ++past) {
+        open_part(e, c, deal, past);
+        emit_worker_steps(e);
+        close_part(e, deal);
+    }
+    emit_first_place(e, c, deal);
+}
+
 /* ---- In emulation ----------------------------------------------------- */
 
 static void emit_sources(clconv_emit *e)
@@ -525,19 +589,12 @@ static void emit_sources(clconv_emit *e)
     clconv_emit_line(e, "const source_t b_source[1] = {{ ${b}_map, $b }};");
 }
 
-static void open_emulation(clconv_emit *e, const clconv_wgmma_tile *c,
-                           const clconv_wgmma_deal *deal)
+static void emit_emulated_steps(clconv_emit *e, const clconv_wgmma_tile *c)
 {
-    clconv_emit_line(e, "const int copier = item - $workers;");
-    clconv_emit_line(e, "int stage = 0;");
-    if (c->maps)
-        emit_sources(e);
-    open_numbers(e, deal);
     if (c->maps)
         emit_cursor(e);
     else
         emit_spots(e);
-    clconv_ring_emit_sums(e);
     open_steps(e);
     clconv_emit_line(e, "const uint at = stage * $stage_bytes;");
     clconv_emit_open(e, "if (copier >= 0)");
@@ -554,6 +611,23 @@ static void open_emulation(clconv_emit *e, const clconv_wgmma_tile *c,
     clconv_emit_line(e, "barrier(CLK_LOCAL_MEM_FENCE);");
     clconv_emit_line(e, "stage = (stage + 1) % $stages;");
     clconv_emit_close(e);
+}
+
+static void open_emulation(clconv_emit *e, const clconv_wgmma_tile *c,
+                           const clconv_wgmma_deal *deal)
+{
+    clconv_emit_line(e, "const int copier = item - $workers;");
+    clconv_emit_line(e, "int stage = 0;");
+    if (c->maps)
+        emit_sources(e);
+    open_numbers(e, deal, deal->together);
+    emit_sums(e, c, deal);
+    for (int past = 0; past < deal->together; ++past) {
+        open_part(e, c, deal, past);
+        emit_emulated_steps(e, c);
+        close_part(e, deal);
+    }
+    emit_first_place(e, c, deal);
     clconv_emit_line(e, "if (copier >= 0)");
     clconv_emit_line(e, "    continue;");
 }
@@ -580,7 +654,7 @@ void clconv_wgmma_open_tiles(clconv_emit *e, const clconv_task *t,
             emit_unit_copier(e, deal);
         else
             emit_warpgroup_copier(e, deal);
-        open_workers(e, deal);
+        open_workers(e, c, deal);
     }
 }
 

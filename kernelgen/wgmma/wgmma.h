@@ -147,8 +147,10 @@ void clconv_wgmma_open_entry(clconv_emit *e, const clconv_task *t,
 
 /* How tiles are dealt out, and what a copier of them needs. */
 typedef struct clconv_wgmma_deal {
-    const char *place; /* the statement that sets block for int number */
+    const char *place; /* the statement that sets block for int $number */
     const char *run;   /* so many in turn are one work-group's, in ints */
+    int together;      /* of these, tiles that are stored together, from 1 on;
+                          then sum[] has blocks_m rows of each, after another */
     size_t maps_at;    /* of the maps in scratch, bytes, a multiple of 128 */
 } clconv_wgmma_deal;
 

@@ -332,7 +332,7 @@ static void check_bias(const char *problem, const char *plan)
 static const char *const problems[] = {
     "n2c3h9w7k5r3s3p1",      "n3c45h5w6k1r1s1",    "n2c16h13w11k24r3s3",
     "n2c80h12w12k136r3s3p1", "n2c10h9w7k18r2s3g2", "n1c600h2w3k2r1s1",
-    "n2c12h6w5k12r3s3g12",   "n3c8h1w1k1040r1s1", "n2c64h6w5k96r3s3g4",
+    "n2c12h6w5k12r3s3g12",   "n3c8h1w1k1040r1s1",  "n2c64h6w5k96r3s3g4",
 };
 
 #define PROBLEMS (sizeof problems / sizeof *problems)

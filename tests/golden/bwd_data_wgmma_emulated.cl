@@ -458,6 +458,13 @@ void load_step(__local uchar *tiles, uint at, uint full, const source_t *a_sourc
     }
 }
 
+__attribute__((always_inline))
+long dx_part_row(const block_t *b, const sizes_t *s, int m, int part) {
+    const int w = pixel_at(b, s, m).z * s->stride_w + part;
+    const long row = dx_row(b, s, m);
+    return row >= 0 && w < s->w ? row + part * s->x_column : -1;
+}
+
 static void store_dx(__global float *p, long i,
     float value, float beta) {
     value *= 0x1p-10f;
@@ -500,35 +507,57 @@ void bwd_data_wgmma(
     int stage = 0;
     const source_t a_source[1] = {{ dy_map, dy }};
     const source_t b_source[1] = {{ w_map, w }};
-    for (int number = (int)get_group_id(0) * min(sizes.stride_w, sizes.w); number < blocks; number = number_after(number, min(sizes.stride_w, sizes.w))) {
-        block_t block;
-        block_place(&block, &sizes, number);
-        cursor_t cursor;
-        cursor_begin(&cursor, &block, &sizes);
-        float sum[1][16];
+    for (int number = (int)get_group_id(0) * min(sizes.stride_w, sizes.w); number < blocks; number = number_after(number + 1, min(sizes.stride_w, sizes.w))) {
+        float sum[2][16];
         #pragma unroll
-        for (int i = 0; i < 1; ++i)
+        for (int i = 0; i < 2; ++i)
             #pragma unroll
             for (int reg = 0; reg < 16; ++reg)
                 sum[i][reg] = 0.0f;
-        for (int k0 = block.begin; k0 < block.end; k0 += 32) {
-            const uint at = stage * 6144;
-            if (copier >= 0) {
-                load_step(tiles, at, 0, a_source, b_source, &block, &sizes, &cursor, copier);
+        {
+            block_t block;
+            block_place(&block, &sizes, number);
+            cursor_t cursor;
+            cursor_begin(&cursor, &block, &sizes);
+            for (int k0 = block.begin; k0 < block.end; k0 += 32) {
+                const uint at = stage * 6144;
+                if (copier >= 0) {
+                    load_step(tiles, at, 0, a_source, b_source, &block, &sizes, &cursor, copier);
+                }
+                barrier(CLK_LOCAL_MEM_FENCE);
+                if (copier < 0) {
+                    multiply(tiles, at + 4096 * warpgroup, at + 4096 + 0 * warpgroup, sum, lane);
+                }
+                barrier(CLK_LOCAL_MEM_FENCE);
+                stage = (stage + 1) % 4;
             }
-            barrier(CLK_LOCAL_MEM_FENCE);
-            if (copier < 0) {
-                multiply(tiles, at + 4096 * warpgroup, at + 4096 + 0 * warpgroup, sum, lane);
-            }
-            barrier(CLK_LOCAL_MEM_FENCE);
-            stage = (stage + 1) % 4;
         }
+        {
+            block_t block;
+            block_place(&block, &sizes, number + 1);
+            cursor_t cursor;
+            cursor_begin(&cursor, &block, &sizes);
+            for (int k0 = block.begin; k0 < block.end; k0 += 32) {
+                const uint at = stage * 6144;
+                if (copier >= 0) {
+                    load_step(tiles, at, 0, a_source, b_source, &block, &sizes, &cursor, copier);
+                }
+                barrier(CLK_LOCAL_MEM_FENCE);
+                if (copier < 0) {
+                    multiply(tiles, at + 4096 * warpgroup, at + 4096 + 0 * warpgroup, sum + 1, lane);
+                }
+                barrier(CLK_LOCAL_MEM_FENCE);
+                stage = (stage + 1) % 4;
+            }
+        }
+        block_t block;
+        block_place(&block, &sizes, number);
         if (copier >= 0)
             continue;
         #pragma unroll
         for (int i = 0; i < 2 * 1; ++i) {
             const int first = 2 * (i % 2);
-            const long row = dx_row(&block, &sizes, 64 * warpgroup + 64 * (i / 2) + d_row(lane, first, 0));
+            const long row = dx_part_row(&block, &sizes, 64 * warpgroup + 64 * (i / 2) + d_row(lane, first, 0), 0);
             #pragma unroll 1
             for (int reg = 0; reg < 16; reg += 4) {
                 const long left = dx_column(&block, &sizes, 0 * warpgroup + d_column(lane, reg, 0));
@@ -546,6 +575,29 @@ void bwd_data_wgmma(
                 #pragma unroll
                 for (int j = 0; j < 4; ++j)
                     sum[i / 2][16 - 4 + j] = kept[j];
+            }
+        }
+        #pragma unroll
+        for (int i = 0; i < 2 * 1; ++i) {
+            const int first = 2 * (i % 2);
+            const long row = dx_part_row(&block, &sizes, 64 * warpgroup + 64 * (i / 2) + d_row(lane, first, 0), 1);
+            #pragma unroll 1
+            for (int reg = 0; reg < 16; reg += 4) {
+                const long left = dx_column(&block, &sizes, 0 * warpgroup + d_column(lane, reg, 0));
+                const long right = dx_column(&block, &sizes, 0 * warpgroup + d_column(lane, reg, 0) + 1);
+                const float2 pair = (float2)(sum[i / 2 + 1][first], sum[i / 2 + 1][first + 1]);
+                if (row >= 0)
+                    store_pair(dx, row, left, right, pair, beta);
+                float kept[4];
+                #pragma unroll
+                for (int j = 0; j < 4; ++j)
+                    kept[j] = sum[i / 2 + 1][j];
+                #pragma unroll
+                for (int j = 0; j < 16 - 4; ++j)
+                    sum[i / 2 + 1][j] = sum[i / 2 + 1][j + 4];
+                #pragma unroll
+                for (int j = 0; j < 4; ++j)
+                    sum[i / 2 + 1][16 - 4 + j] = kept[j];
             }
         }
     }

@@ -814,14 +814,14 @@ void bwd_data_wgmma(
     int stage = 0;
     uint phase = 0;
     for (int number = (int)get_group_id(0) * min(sizes.stride_w, sizes.w); number < blocks; number = number_after(number, min(sizes.stride_w, sizes.w))) {
-        block_t block;
-        block_place(&block, &sizes, number);
         float sum[1][64];
         #pragma unroll
         for (int i = 0; i < 1; ++i)
             #pragma unroll
             for (int reg = 0; reg < 64; ++reg)
                 sum[i][reg] = 0.0f;
+        block_t block;
+        block_place(&block, &sizes, number);
         for (int k0 = block.begin; k0 < block.end; k0 += 64) {
             const uint at = base + stage * 40960;
             barrier_wait(full + 8 * stage, phase);

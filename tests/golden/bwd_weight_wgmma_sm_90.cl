@@ -687,14 +687,14 @@ void bwd_weight_wgmma(
     int stage = 0;
     uint phase = 0;
     for (int number = (int)get_group_id(0) * 1; number < blocks; number = number_after(number, 1)) {
-        block_t block;
-        block_place(&block, &sizes, 22, number);
         float sum[1][96];
         #pragma unroll
         for (int i = 0; i < 1; ++i)
             #pragma unroll
             for (int reg = 0; reg < 96; ++reg)
                 sum[i][reg] = 0.0f;
+        block_t block;
+        block_place(&block, &sizes, 22, number);
         for (int k0 = block.begin; k0 < block.end; k0 += 64) {
             const uint at = base + stage * 40960;
             barrier_wait(full + 8 * stage, phase);
