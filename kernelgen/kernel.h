@@ -100,6 +100,7 @@ typedef struct clconv_pass {
     unsigned serves; /* clconv_op mask: runs if one of these is wanted */
     bool counts;     /* runs if a report is wanted, whatever it serves ... */
     unsigned unless; /* ... but not if one of these clconv_op is wanted */
+    int merge;       /* groups that CLCONV_ARG_SIZES has as one; 0: each */
     int64_t shape[CLCONV_MAX_SHAPE]; /* of CLCONV_ARG_SHAPE or _CALL */
     int shape_count;
     /* Of CLCONV_ARG_MAP, by operand (DY, X, W). */

@@ -334,7 +334,10 @@ static void bind_sizes(binder *b)
         bind_batch(b);
         return;
     }
-    clconv_sizes_fill(&b->problem, b->call->batch, &sizes);
+    clconv_problem p = b->problem;
+    if (b->pass->merge)
+        p = clconv_problem_merge_groups(&p, b->pass->merge);
+    clconv_sizes_fill(&p, b->call->batch, &sizes);
     bind_value(b, sizeof sizes, &sizes);
 }
 

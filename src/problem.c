@@ -297,6 +297,16 @@ const char *clconv_tensor_name(clconv_tensor tensor)
     return names[tensor];
 }
 
+clconv_problem clconv_problem_merge_groups(const clconv_problem *p,
+                                           int64_t merge)
+{
+    clconv_problem merged = *p;
+    merged.groups /= merge;
+    merged.group_c *= merge;
+    merged.group_k *= merge;
+    return merged;
+}
+
 int64_t clconv_problem_elements(const clconv_problem *p, clconv_tensor tensor)
 {
     switch (tensor) {

@@ -66,6 +66,11 @@ void clconv_problem_format(const clconv_problem *p, clconv_text *out);
 const char *clconv_tensor_name(clconv_tensor tensor);
 
 int64_t clconv_problem_elements(const clconv_problem *p, clconv_tensor tensor);
+
+/* The problem whose groups are so many of p's, which divide them: tensors other
+ * than W and dW are the same. */
+clconv_problem clconv_problem_merge_groups(const clconv_problem *p,
+                                           int64_t merge);
 size_t clconv_problem_bytes(const clconv_problem *p, clconv_tensor tensor);
 clconv_strides clconv_problem_strides(const clconv_problem *p,
                                       clconv_tensor tensor);

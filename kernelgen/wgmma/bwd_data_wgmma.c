@@ -52,11 +52,6 @@ static const clconv_param params[] = {
 #define OPERANDS (CLCONV_BIT(CLCONV_DY) | CLCONV_BIT(CLCONV_W))
 #define ORDER CLCONV_DATA_CHANNELS_FASTEST
 
-static bool is_baked(const int *values)
-{
-    return values[CLCONV_WGMMA_SHAPE] == CLCONV_SHAPE_BAKED;
-}
-
 static bool merges(const clconv_task *t)
 {
     return t->values[MERGE] > 1;
@@ -137,10 +132,10 @@ static int sums_of(const clconv_wgmma_tile *c)
     return c->group_m / CLCONV_WGMMA_M * clconv_products_registers(&c->products);
 }
 
-/* What merging asks of a tile: room in scratch is where maps are. */
+/* What merging asks of a tile. */
 static bool can_mend(const clconv_wgmma_tile *c)
 {
-    return c->maps && c->along_m && sums_of(c) <= CLCONV_WGMMA_MOST_MENDED;
+    return c->along_m && sums_of(c) <= CLCONV_WGMMA_MOST_MENDED;
 }
 
 /* Worth it where stores of single phases fill no sectors of memory. */
@@ -153,7 +148,7 @@ static bool can_store_together(const clconv_task *t, const clconv_wgmma_tile *c)
 
 static bool legal(const clconv_task *t)
 {
-    if (!clconv_merge_legal(t->problem, t->values[MERGE], is_baked(t->values)))
+    if (!clconv_merge_legal(t->problem, t->values[MERGE]))
         return false;
     clconv_problem merged;
     const clconv_task products = merged_task(t, &merged);
@@ -222,8 +217,7 @@ static void defaults(const clconv_problem *p, const clconv_device *d,
     const clconv_task task = {.problem = p, .device = d, .values = values};
     clconv_param_first(params, PARAMS, values);
     values[MERGE] = clconv_merge_choose(p);
-    values[CLCONV_WGMMA_SHAPE] =
-        values[MERGE] > 1 ? CLCONV_SHAPE_BAKED : clconv_wgmma_shape(d);
+    values[CLCONV_WGMMA_SHAPE] = clconv_wgmma_shape(d);
     values[PHASES] = TOGETHER;
     clconv_wgmma_choose(&task, tiles, (int)(sizeof tiles / sizeof *tiles),
                         legal, cost, values);
@@ -271,6 +265,9 @@ static clconv_pass product_pass(const clconv_task *t, int64_t batch)
     clconv_data_nest_pass(t, ENTRY, groups, clconv_wgmma_items(t), &pass);
     clconv_tensor_map dy = dy_map(p, &c, batch), w = w_map(p, &c);
     clconv_wgmma_add_maps(&pass, &c, &dy, &w);
+    if (merges(t) && !c.maps)
+        clconv_entry_arg(&pass, CLCONV_ARG_SCRATCH, CLCONV_W);
+    pass.merge = t->values[MERGE];
     return pass;
 }
 

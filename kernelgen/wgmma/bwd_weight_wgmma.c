@@ -51,11 +51,6 @@ static const clconv_param params[] = {
 #define SUM_ITEMS 256
 #define SUM_ATTRIBUTE "__attribute__((reqd_work_group_size(256, 1, 1)))"
 
-static bool is_baked(const int *values)
-{
-    return values[CLCONV_WGMMA_SHAPE] == CLCONV_SHAPE_BAKED;
-}
-
 static clconv_task merged_task(const clconv_task *t, clconv_problem *merged)
 {
     return clconv_merge_task(t, t->values[MERGE], merged);
@@ -153,7 +148,7 @@ static clconv_wgmma_tile tile_of(const clconv_task *t, const clconv_nest *nest)
 
 static bool legal(const clconv_task *t)
 {
-    if (!clconv_merge_legal(t->problem, t->values[MERGE], is_baked(t->values)))
+    if (!clconv_merge_legal(t->problem, t->values[MERGE]))
         return false;
     clconv_problem merged;
     const clconv_task products = merged_task(t, &merged);
@@ -212,8 +207,7 @@ static void defaults(const clconv_problem *p, const clconv_device *d,
     const clconv_task task = {.problem = p, .device = d, .values = values};
     clconv_param_first(params, PARAMS, values);
     values[MERGE] = clconv_merge_choose(p);
-    values[CLCONV_WGMMA_SHAPE] =
-        values[MERGE] > 1 ? CLCONV_SHAPE_BAKED : clconv_wgmma_shape(d);
+    values[CLCONV_WGMMA_SHAPE] = clconv_wgmma_shape(d);
     clconv_wgmma_choose(&task, tiles, (int)(sizeof tiles / sizeof *tiles),
                         legal, cost, values);
 }
@@ -243,6 +237,7 @@ static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
     clconv_wgmma_add_maps(&out[0], &c, &dy, &x);
     out[0].groups = (size_t)clconv_wgmma_work_groups(
         t, tile.split * blocks_of(&merged, t->values));
+    out[0].merge = t->values[MERGE];
     return count;
 }
 

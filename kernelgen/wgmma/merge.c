@@ -11,24 +11,18 @@
 
 #define MOST_GROUPS 8
 
-/* Channels without padding between groups. */
-static bool may_merge(const clconv_problem *p, int merge)
+bool clconv_merge_legal(const clconv_problem *p, int merge)
 {
     int64_t channels = merge * clconv_max(p->group_c, p->group_k);
-    return p->groups > 1 && p->groups % merge == 0 &&
-           p->group_c % CLCONV_PACK_CHANNELS == 0 &&
-           p->group_k % CLCONV_PACK_CHANNELS == 0 && channels <= MOST_CHANNELS;
-}
-
-bool clconv_merge_legal(const clconv_problem *p, int merge, bool baked)
-{
-    return merge == 1 || (baked && may_merge(p, merge));
+    return merge == 1 ||
+           (p->groups % merge == 0 && p->group_c % CLCONV_PACK_CHANNELS == 0 &&
+            p->group_k % CLCONV_PACK_CHANNELS == 0 && channels <= MOST_CHANNELS);
 }
 
 int clconv_merge_choose(const clconv_problem *p)
 {
     int merge = 1;
-    while (merge < MOST_GROUPS && may_merge(p, 2 * merge))
+    while (merge < MOST_GROUPS && clconv_merge_legal(p, 2 * merge))
         merge *= 2;
     return merge;
 }
@@ -37,10 +31,7 @@ clconv_task clconv_merge_task(const clconv_task *t, int merge,
                               clconv_problem *problem)
 {
     clconv_task merged = *t;
-    *problem = *t->problem;
-    problem->groups /= merge;
-    problem->group_c *= merge;
-    problem->group_k *= merge;
+    *problem = clconv_problem_merge_groups(t->problem, merge);
     merged.problem = problem;
     return merged;
 }

@@ -3,9 +3,7 @@
  * tens of channels, and what it computes of different groups costs nothing.
  * Such channels lie in memory as those of a larger group, so only W and dW differ:
  * of the larger group's filters each has the channels of its own group, the others
- * are zero in W and no part of dW.
- *
- * Sizes must be numbers in the text: those that are arguments are the problem's.
+ * are zero in W and no part of dW. The pass of the products has them as merge.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,10 +19,11 @@
             "groups whose channels are multiplied as one group's"              \
     }
 
-/* Has the problem so many groups to merge, and are sizes baked? 1: always. */
-bool clconv_merge_legal(const clconv_problem *p, int merge, bool baked);
+/* Has the problem so many groups to merge, without padding between them? 1:
+ * always. */
+bool clconv_merge_legal(const clconv_problem *p, int merge);
 
-/* The most that are legal if baked. */
+/* The most that are legal. */
 int clconv_merge_choose(const clconv_problem *p);
 
 /* The task of the products; *problem becomes its problem. */

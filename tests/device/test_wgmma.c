@@ -50,6 +50,23 @@ static const char *const problems[] = {
     "n2c32h7w9k64r3s3p1g2_nhwc",              /* groups */
 };
 
+/* Groups that are multiplied together: eight, some of them, of other sizes for X
+ * and dY, by stride and dilation. */
+static const char *const merged[] = {
+    "n2c64h7w6k64r3s3p1g8_nhwc",
+    "n1c128h5w6k64r1s2g8",
+    "n2c32h9w8k64r3s3u2p1d2g4",
+};
+
+/* Rows whose neighbours a stride parts: of an even and an odd number of pixels,
+ * three phases, fewer pixels than phases. */
+static const char *const parted[] = {
+    "n2c16h8w10k24r3s3u2p1",
+    "n2c24h7w9k16r3s3u2p1",
+    "n1c16h5w11k8r2s5u1x3p1x1x2x2",
+    "n3c8h4w2k16r1s1u3",
+};
+
 /* What else tensor maps take. */
 static const char *const any_layout[] = {
     "n3c17h5w9k19r3s3p1",
@@ -97,6 +114,45 @@ Test(wgmma, one_warpgroup_and_split_sums_are_exact)
 Test(wgmma, blocks_of_rows_and_columns_shared_out_are_exact)
 {
     expect_exact(plans[2], unit_name, problems, COUNT(problems));
+}
+
+Test(wgmma, merged_groups_are_exact)
+{
+    static const char *const merging[] = {
+        "bwd_data_wgmma:tile_m=64,tile_n=64,warpgroups=1,stages=3,shape=baked;"
+        "bwd_weight_wgmma:tile_m=64,tile_n=64,warpgroups=1,shape=baked",
+        "bwd_data_wgmma:tile_m=128,tile_n=32,warpgroups=2,stages=3,merge=2;"
+        "bwd_weight_wgmma:tile_m=64,tile_n=128,warpgroups=2,merge=2",
+    };
+    for (size_t i = 0; i < COUNT(merging); ++i)
+        expect_exact(merging[i], unit_name, merged, COUNT(merged));
+    const family copies = emulated(
+        "bwd_data_wgmma:tile_m=64,tile_n=32,warpgroups=1,load=copies,merge=4;"
+        "bwd_weight_wgmma:tile_m=64,tile_n=32,warpgroups=1,load=copies,merge="
+        "4");
+    family_exact(&copies, merged[0]);
+}
+
+/* Of a sum with a zero for each channel of another group. */
+Test(wgmma, nan_and_infinity_stay_in_their_groups)
+{
+    const family f = emulated(
+        "bwd_data_wgmma:tile_m=64,tile_n=64,warpgroups=1,stages=3,merge=4;"
+        "bwd_weight_wgmma:tile_m=64,tile_n=64,warpgroups=1,merge=4");
+    family_nan(&f, "n2c32h5w6k32r3s3p1g4");
+    family_nan(&f, "n2c32h5w6k64r3s3u2p1g4_nhwc");
+}
+
+Test(wgmma, phases_that_are_stored_at_once_are_exact)
+{
+    const family f =
+        emulated("bwd_data_wgmma:tile_m=64,tile_n=32,warpgroups=1,stages=3,"
+                 "phases=together;bwd_weight_wgmma");
+    for (size_t i = 0; i < COUNT(parted); ++i)
+        family_exact(&f, parted[i]);
+    family_exact(&f, "n2c16h8w10k24r3s3u2p1_dx16");
+    family_beta(&f, "n4c16h5w6k24r3s3u2p1");
+    family_batches(&f, "n4c16h5w6k24r3s3u2p1");
 }
 
 Test(wgmma, a_halo_is_exact)

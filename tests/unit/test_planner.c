@@ -679,8 +679,7 @@ Test(planner, grouped_kernels_have_the_sizes_that_were_measured)
                 "bwd_weight_grouped:planes=8,columns=4,");
 }
 
-/* Eight channels a group: as many groups as a line of 64 holds. Others have
- * padding between groups, or are large enough. */
+/* As many groups as a line of 64 channels holds. */
 Test(planner, small_groups_are_multiplied_together)
 {
     expect_values(GROUPED, "shape=baked,merge=8", "shape=baked,split=");
@@ -689,8 +688,7 @@ Test(planner, small_groups_are_multiplied_together)
     expect_plan("n8c64h14w14k128r3s3p1g8", "bwd_data_wgmma;bwd_weight_wgmma",
                 "merge=4", "merge=4");
     clconv_steps steps;
-    cr_assert_eq(choose("n8c64h14w14k64r3s3p1g8", "sm_90", CLCONV_OP_BACKWARD,
-                        SIZE_MAX, "bwd_weight_wgmma:merge=8,shape=arguments",
-                        &steps),
+    cr_assert_eq(choose("n8c128h14w14k128r3s3p1g8", "sm_90", CLCONV_OP_BACKWARD,
+                        SIZE_MAX, "bwd_weight_wgmma:merge=8", &steps),
                  CLCONV_UNSUPPORTED);
 }
