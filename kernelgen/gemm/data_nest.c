@@ -89,7 +89,7 @@ bool clconv_data_nest_covers(const clconv_problem *p, int least_m, int least_n)
 
 int64_t clconv_data_nest_run(const clconv_problem *p)
 {
-    return clconv_min(p->stride_w, p->w);
+    return p->layout == CLCONV_NCHW ? clconv_min(p->stride_w, p->w) : 1;
 }
 
 int64_t clconv_data_nest_blocks(const clconv_problem *p, int64_t batch,
@@ -226,11 +226,23 @@ static void emit_taps(clconv_emit *e, clconv_data_order order)
     clconv_emit_blank(e);
 }
 
-/* Takes the work-group's number apart: a phase's rows slowest, its columns
- * fastest, so that those who write to the same lines of dX do it at about the same
- * time; then channels, so that neighbours read the same dY. */
+/* The columns of a phase that follow each other. */
+static void emit_run(clconv_emit *e)
+{
+    clconv_nest_open_function(e, "int block_run(const sizes_t *s)");
+    clconv_emit_line(e,
+                     "return s->x_column == 1 ? min(s->stride_w, s->w) : 1;");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
+/* Takes the work-group's number apart: phases slowest and channels fastest, so that
+ * neighbours read the same dY. But where columns are neighbours in memory, those of
+ * a phase are fastest: who writes to the same lines of dX does it at about the same
+ * time. */
 static void emit_place(clconv_emit *e)
 {
+    emit_run(e);
     clconv_nest_open_function(e,
                               "void block_place(block_t *b, const sizes_t *s, "
                               "int number)");
@@ -239,15 +251,18 @@ static void emit_place(clconv_emit *e)
     clconv_emit_line(e, "int pixel_tiles = (s->n * b->lines * b->columns + "
                         "$tile_m - 1) / $tile_m;");
     clconv_emit_line(e, "int c_tiles = (s->group_c + $tile_n - 1) / $tile_n;");
-    clconv_emit_line(e, "int phases_w = min(s->stride_w, s->w);");
-    clconv_emit_line(e, "b->w0 = number % phases_w;");
-    clconv_emit_line(e, "number /= phases_w;");
+    clconv_emit_line(e, "int run = block_run(s);");
+    clconv_emit_line(e, "b->w0 = number % run;");
+    clconv_emit_line(e, "number /= run;");
     clconv_emit_line(e, "b->c0 = number % c_tiles * $tile_n;");
     clconv_emit_line(e, "number /= c_tiles;");
     clconv_emit_line(e, "b->pixel0 = number % pixel_tiles * $tile_m;");
     clconv_emit_line(e, "number /= pixel_tiles;");
     clconv_emit_line(e, "b->group = number % s->groups;");
-    clconv_emit_line(e, "b->h0 = number / s->groups;");
+    clconv_emit_line(e, "number /= s->groups;");
+    clconv_emit_line(e, "int runs_w = min(s->stride_w, s->w) / run;");
+    clconv_emit_line(e, "b->w0 += number % runs_w;");
+    clconv_emit_line(e, "b->h0 = number / runs_w;");
     clconv_emit_line(e, "block_taps(b, s);");
     clconv_emit_close(e);
     clconv_emit_blank(e);

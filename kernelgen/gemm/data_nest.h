@@ -82,7 +82,7 @@ void clconv_data_nest_emit_place(clconv_emit *e);
 /* A work-group should take so many that follow each other, which write to the
  * same lines of dX and together have equally many terms; the same as text. */
 int64_t clconv_data_nest_run(const clconv_problem *p);
-#define CLCONV_DATA_NEST_RUN "min(sizes.stride_w, sizes.w)"
+#define CLCONV_DATA_NEST_RUN "block_run(&sizes)"
 
 void clconv_data_nest_emit_count(clconv_emit *e);
 

@@ -97,20 +97,28 @@ void block_taps(block_t *b, const sizes_t *s) {
 }
 
 __attribute__((always_inline))
+int block_run(const sizes_t *s) {
+    return s->x_column == 1 ? min(s->stride_w, s->w) : 1;
+}
+
+__attribute__((always_inline))
 void block_place(block_t *b, const sizes_t *s, int number) {
     b->lines = (s->h - 1) / s->stride_h + 1;
     b->columns = (s->w - 1) / s->stride_w + 1;
     int pixel_tiles = (s->n * b->lines * b->columns + 64 - 1) / 64;
     int c_tiles = (s->group_c + 64 - 1) / 64;
-    int phases_w = min(s->stride_w, s->w);
-    b->w0 = number % phases_w;
-    number /= phases_w;
+    int run = block_run(s);
+    b->w0 = number % run;
+    number /= run;
     b->c0 = number % c_tiles * 64;
     number /= c_tiles;
     b->pixel0 = number % pixel_tiles * 64;
     number /= pixel_tiles;
     b->group = number % s->groups;
-    b->h0 = number / s->groups;
+    number /= s->groups;
+    int runs_w = min(s->stride_w, s->w) / run;
+    b->w0 += number % runs_w;
+    b->h0 = number / runs_w;
     block_taps(b, s);
 }
 

@@ -92,20 +92,28 @@ void block_taps(block_t *b, const sizes_t *s) {
 }
 
 __attribute__((always_inline))
+int block_run(const sizes_t *s) {
+    return s->x_column == 1 ? min(s->stride_w, s->w) : 1;
+}
+
+__attribute__((always_inline))
 void block_place(block_t *b, const sizes_t *s, int number) {
     b->lines = (s->h - 1) / s->stride_h + 1;
     b->columns = (s->w - 1) / s->stride_w + 1;
     int pixel_tiles = (s->n * b->lines * b->columns + 256 - 1) / 256;
     int c_tiles = (s->group_c + 64 - 1) / 64;
-    int phases_w = min(s->stride_w, s->w);
-    b->w0 = number % phases_w;
-    number /= phases_w;
+    int run = block_run(s);
+    b->w0 = number % run;
+    number /= run;
     b->c0 = number % c_tiles * 64;
     number /= c_tiles;
     b->pixel0 = number % pixel_tiles * 256;
     number /= pixel_tiles;
     b->group = number % s->groups;
-    b->h0 = number / s->groups;
+    number /= s->groups;
+    int runs_w = min(s->stride_w, s->w) / run;
+    b->w0 += number % runs_w;
+    b->h0 = number / runs_w;
     block_taps(b, s);
 }
 
@@ -696,7 +704,7 @@ void bwd_data_wgmma(
         __global const ulong *b_source = map_source(maps + 16, &w_map, w);
         int stage = 0;
         uint phase = 1;
-        for (int number = (int)get_group_id(0) * min(sizes.stride_w, sizes.w); number < blocks; number = number_after(number, min(sizes.stride_w, sizes.w))) {
+        for (int number = (int)get_group_id(0) * block_run(&sizes); number < blocks; number = number_after(number, block_run(&sizes))) {
             block_t block;
             block_place(&block, &sizes, number);
             cursor_t cursor;
@@ -716,7 +724,7 @@ void bwd_data_wgmma(
     }
     int stage = 0;
     uint phase = 0;
-    for (int number = (int)get_group_id(0) * min(sizes.stride_w, sizes.w); number < blocks; number = number_after(number, min(sizes.stride_w, sizes.w))) {
+    for (int number = (int)get_group_id(0) * block_run(&sizes); number < blocks; number = number_after(number, block_run(&sizes))) {
         float sum[2][32];
         #pragma unroll
         for (int i = 0; i < 2; ++i)
