@@ -132,10 +132,18 @@ static int sums_of(const clconv_wgmma_tile *c)
     return c->group_m / CLCONV_WGMMA_M * clconv_products_registers(&c->products);
 }
 
-/* What merging asks of a tile. */
-static bool can_mend(const clconv_wgmma_tile *c)
+/* Halves of W as merged groups have it. */
+static int64_t merged_weights(const clconv_task *t)
 {
-    return c->along_m && sums_of(c) <= CLCONV_WGMMA_MOST_MENDED;
+    const clconv_problem *p = t->problem;
+    return p->k * p->r * p->s * p->group_c * t->values[MERGE];
+}
+
+/* What merging asks: weights are counted in ints. */
+static bool can_merge(const clconv_task *t, const clconv_wgmma_tile *c)
+{
+    return c->along_m && sums_of(c) <= CLCONV_WGMMA_MOST_MENDED &&
+           merged_weights(t) < CLCONV_NEST_LIMIT;
 }
 
 /* Worth it where stores of single phases fill no sectors of memory. */
@@ -155,7 +163,8 @@ static bool legal(const clconv_task *t)
     clconv_nest nest = nest_of(&merged);
     clconv_wgmma_tile c = tile_of(&products, &nest);
     return clconv_wgmma_legal(&products, &c) &&
-           (!c.maps || maps_fit(&merged, &c)) && (!merges(t) || can_mend(&c)) &&
+           (!c.maps || maps_fit(&merged, &c)) &&
+           (!merges(t) || can_merge(t, &c)) &&
            (t->values[PHASES] == APART || can_store_together(t, &c));
 }
 
@@ -168,14 +177,6 @@ static unsigned wants_copies(const clconv_task *t)
 static size_t weights_at(const clconv_task *t)
 {
     return (size_t)clconv_round_up((int64_t)clconv_wgmma_scratch(t), 128);
-}
-
-/* Halves of W as a merged group has it. */
-static int64_t merged_weights(const clconv_task *t)
-{
-    clconv_problem merged;
-    merged_task(t, &merged);
-    return merged.k * merged.r * merged.s * merged.group_c;
 }
 
 static size_t scratch(const clconv_task *t)
@@ -453,7 +454,7 @@ static void set_merge_holes(clconv_emit *e, const clconv_task *t)
     clconv_emit_set(e, "weights_at", (int64_t)(weights_at(t) / sizeof(float)));
 }
 
-/* ---- The whole -------------------------------------------------------- */
+/* ---- Text: phases ---------------------------------------------------- */
 
 /* The pixel of the part-th phase right of the first one's, at block; -1: not in
  * dX. */
@@ -470,6 +471,8 @@ static void emit_part_row(clconv_emit *e)
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
+
+/* ---- The whole -------------------------------------------------------- */
 
 /* t: the task of the products. */
 static void emit_products(clconv_emit *e, const clconv_task *t)
