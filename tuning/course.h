@@ -28,7 +28,7 @@ typedef struct clconv_contest {
 } clconv_contest;
 
 /* The fastest plans for all ops that are wanted. */
-#define CLCONV_LEADERS 3
+#define CLCONV_LEADERS 8
 
 typedef struct clconv_course {
     const clconv_problem *problem;

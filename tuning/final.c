@@ -7,8 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A finalist is timed for so many times as long as a trial, if time is left. */
-#define LONGER 10
+/* First all take turns of a trial each. Who is by more than this part slower
+ * than the fastest is out of the second turns, in which each is timed for so
+ * many times as long as a trial, as the time that is left allows. */
+#define OUT_OF_REACH 0.1
+#define SECOND_LEAST 3
+#define SECOND_MOST 10
 
 /* Who is by at most this part slower than the fastest may be the fastest in
  * another run: the first in a stable order is taken, so that both choose the
@@ -18,6 +22,7 @@
 typedef struct finalists {
     clconv_attempt list[CLCONV_LEADERS + 1]; /* the default plan is the first */
     int count;
+    int contenders; /* these, of the list's front, had second turns */
 } finalists;
 
 /* ---- Who is in --------------------------------------------------------- */
@@ -36,34 +41,71 @@ static void collect(const clconv_course *c, finalists *out)
         if (strcmp(c->leaders[i].plan, c->default_plan.plan) != 0)
             out->list[out->count++] = c->leaders[i];
     qsort(&out->list[1], (size_t)out->count - 1, sizeof out->list[1], by_plan);
+    out->contenders = out->count;
+}
+
+static bool may_win(const clconv_attempt *a)
+{
+    return a->trial.outcome == CLCONV_TRIAL_OK && a->seconds < INFINITY;
+}
+
+static const clconv_attempt *fastest_of(const clconv_attempt *list, int count)
+{
+    const clconv_attempt *fastest = NULL;
+    for (int i = 0; i < count; ++i)
+        if (may_win(&list[i]) && (!fastest || list[i].seconds < fastest->seconds))
+            fastest = &list[i];
+    return fastest;
 }
 
 /* ---- The final turns --------------------------------------------------- */
 
-static double turn_seconds(const clconv_course *c, int count)
+static double second_turns_seconds(const clconv_course *c, int count)
 {
-    double least = c->rules.trial_seconds, most = LONGER * least;
+    double trial = c->rules.trial_seconds;
     double left = c->rules.seconds - clconv_course_spent(c);
     if (c->rules.exhaustive)
-        return most;
-    return fmin(fmax(left / count, least), most);
+        return SECOND_MOST * trial;
+    return fmin(fmax(left / count, SECOND_LEAST * trial), SECOND_MOST * trial);
 }
 
-static void time_finalists(clconv_course *c, finalists *f)
+static void time_front(clconv_course *c, finalists *f, int count, double seconds)
 {
     clconv_contest turns = clconv_contest_make(CLCONV_STAGE_FINAL, c->ops);
     clconv_attempt *live[CLCONV_LEADERS + 1];
-    int count = 0;
-    clconv_course_prepare(c, f->list, f->count);
-    for (int i = 0; i < f->count; ++i)
+    int live_count = 0;
+    for (int i = 0; i < count; ++i)
         if (f->list[i].trial.outcome == CLCONV_TRIAL_OK)
-            live[count++] = &f->list[i];
-    clconv_contest_time(c, &turns, live, count, turn_seconds(c, count));
+            live[live_count++] = &f->list[i];
+    clconv_contest_time(c, &turns, live, live_count, seconds);
+}
+
+/* Moves whoever may still win to the front, in the same order. The default
+ * plan, to which the winner is compared, stays. */
+static void drop_slow(finalists *f)
+{
+    const clconv_attempt *fastest = fastest_of(f->list, f->count);
+    if (!fastest)
+        return;
+    double slowest = (1 + OUT_OF_REACH) * fastest->seconds;
+    f->contenders = 1;
+    for (int i = 1; i < f->count; ++i) {
+        if (!may_win(&f->list[i]) || f->list[i].seconds > slowest)
+            continue;
+        clconv_attempt moved = f->list[i];
+        memmove(&f->list[f->contenders + 1], &f->list[f->contenders],
+                (size_t)(i - f->contenders) * sizeof moved);
+        f->list[f->contenders++] = moved;
+    }
 }
 
 static void run_turns(clconv_course *c, finalists *f)
 {
-    time_finalists(c, f);
+    clconv_course_prepare(c, f->list, f->count);
+    time_front(c, f, f->count, c->rules.trial_seconds);
+    drop_slow(f);
+    if (f->contenders > 1)
+        time_front(c, f, f->contenders, second_turns_seconds(c, f->contenders));
     c->whole.stage = CLCONV_STAGE_FINAL;
     for (int i = 0; i < f->count; ++i)
         clconv_course_report(c, &c->whole, &f->list[i]);
@@ -71,24 +113,20 @@ static void run_turns(clconv_course *c, finalists *f)
 
 /* ---- The choice -------------------------------------------------------- */
 
-static bool may_win(const clconv_attempt *a)
+static clconv_attempt *choose_of(clconv_attempt *list, int count)
 {
-    return a->trial.outcome == CLCONV_TRIAL_OK && a->seconds < INFINITY;
+    const clconv_attempt *fastest = fastest_of(list, count);
+    for (int i = 0; i < count; ++i)
+        if (may_win(&list[i]) && list[i].seconds <= (1 + TIE) * fastest->seconds)
+            return &list[i];
+    return NULL;
 }
 
 /* NULL: none is left. */
 static clconv_attempt *choose(finalists *f)
 {
-    clconv_attempt *fastest = NULL;
-    for (int i = 0; i < f->count; ++i)
-        if (may_win(&f->list[i]) &&
-            (!fastest || f->list[i].seconds < fastest->seconds))
-            fastest = &f->list[i];
-    for (int i = 0; i < f->count; ++i)
-        if (may_win(&f->list[i]) &&
-            f->list[i].seconds <= (1 + TIE) * fastest->seconds)
-            return &f->list[i];
-    return fastest;
+    clconv_attempt *of_contenders = choose_of(f->list, f->contenders);
+    return of_contenders ? of_contenders : choose_of(f->list, f->count);
 }
 
 /* ---- The judgement ----------------------------------------------------- */

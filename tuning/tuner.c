@@ -15,7 +15,7 @@
 #define DATA_UNTIL 0.4
 #define WEIGHT_UNTIL 0.8 /* or data, if there is no weight */
 #define BACKWARD_UNTIL 0.85 /* one kernel for both */
-#define TOGETHER_UNTIL 0.92
+#define TOGETHER_UNTIL 0.9
 
 const char *clconv_stage_name(clconv_stage stage)
 {

@@ -157,8 +157,10 @@ static fake_plan *expect_prepared(const fake *f, unsigned ops, const char *plan)
     return known;
 }
 
-static void time_one(fake *f, unsigned ops, const char *plan, clconv_trial *out)
+static void time_one(fake *f, unsigned ops, const char *plan, double seconds,
+                     clconv_trial *out)
 {
+    double noise = f->noise * sqrt(0.1 / seconds);
     fake_plan *known = expect_prepared(f, ops, plan);
     if (++f->timed == f->crash_at) {
         known->outcome = CLCONV_TRIAL_CRASHED;
@@ -166,9 +168,9 @@ static void time_one(fake *f, unsigned ops, const char *plan, clconv_trial *out)
         return;
     }
     out->seconds = pow(f->drift, f->now / 100) * fake_seconds(f, ops, plan) *
-                   exp(f->noise * landscape_normal(&f->random));
-    out->lower = out->seconds * exp(-f->noise);
-    out->upper = out->seconds * exp(f->noise);
+                   exp(noise * landscape_normal(&f->random));
+    out->lower = out->seconds * exp(-noise);
+    out->upper = out->seconds * exp(noise);
 }
 
 static void time_plans(void *user, unsigned ops, const char *const *plans,
@@ -179,7 +181,7 @@ static void time_plans(void *user, unsigned ops, const char *const *plans,
     cr_assert_gt(count, 0);
     expect_distinct(plans, count);
     for (int i = 0; i < count; ++i)
-        time_one(f, ops, plans[i], &out[i]);
+        time_one(f, ops, plans[i], seconds, &out[i]);
     f->now += seconds * count;
 }
 

@@ -28,8 +28,9 @@ typedef struct fake {
     landscape landscape;
     uint64_t seed;
     const char *known; /* the rules' */
-    double noise;      /* deviation of the logarithm of a timing */
-    double drift;      /* the device is by this factor slower after 100 s */
+    double noise; /* deviation of the logarithm of a timing of 0.1 s; less for
+                     a longer one, as for an average */
+    double drift; /* the device is by this factor slower after 100 s */
     double prepare_seconds;          /* each */
     int jobs;                        /* that are prepared side by side */
     double crashing, hanging, wrong; /* parts of the plans, at random */
