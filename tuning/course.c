@@ -11,6 +11,9 @@
 #define FIRST_PART 0.25
 #define FAR_BEHIND 1.3
 
+/* Who is by less than this factor behind the fastest may be as fast, for noise. */
+#define NEAR 1.15
+
 /* ---- Budget ------------------------------------------------------------ */
 
 double clconv_course_spent(const clconv_course *c)
@@ -230,20 +233,55 @@ static void time_all(clconv_course *c, clconv_contest *contest,
 
 /* ---- Results ----------------------------------------------------------- */
 
-/* The fastest few, each once. */
+static bool same_kernels(const clconv_attempt *a, const clconv_attempt *b)
+{
+    clconv_choice of_a[CLCONV_ROLES], of_b[CLCONV_ROLES];
+    if (clconv_choices_parse(a->plan, of_a) != CLCONV_OK ||
+        clconv_choices_parse(b->plan, of_b) != CLCONV_OK)
+        return false;
+    for (int role = 0; role < CLCONV_ROLES; ++role)
+        if (of_a[role].kernel != of_b[role].kernel)
+            return false;
+    return true;
+}
+
+static bool has_faster_sibling(const clconv_course *c, int leader)
+{
+    for (int i = 0; i < leader; ++i)
+        if (same_kernels(&c->leaders[i], &c->leaders[leader]))
+            return true;
+    return false;
+}
+
+/* The slowest, but for one that is near the fastest and of other kernels. */
+static int least_missed(const clconv_course *c)
+{
+    double near = NEAR * c->leaders[0].seconds;
+    for (int i = c->leader_count - 1; i > 0; --i)
+        if (c->leaders[i].seconds > near || has_faster_sibling(c, i))
+            return i;
+    return c->leader_count - 1;
+}
+
+static void remove_leader(clconv_course *c, int at)
+{
+    --c->leader_count;
+    for (int i = at; i < c->leader_count; ++i)
+        c->leaders[i] = c->leaders[i + 1];
+}
+
+/* The fastest few, each once, and not only of the same kernels: what lies
+ * between their values is often less than a trial's noise. */
 static void lead(clconv_course *c, const clconv_attempt *a)
 {
     if (find_leader(c, a->plan))
         return;
-    int at = c->leader_count;
-    while (at > 0 && c->leaders[at - 1].seconds > a->seconds)
-        --at;
-    if (at == CLCONV_LEADERS)
-        return;
-    c->leader_count += c->leader_count < CLCONV_LEADERS;
-    for (int i = c->leader_count - 1; i > at; --i)
-        c->leaders[i] = c->leaders[i - 1];
+    int at = c->leader_count++;
+    for (; at > 0 && c->leaders[at - 1].seconds > a->seconds; --at)
+        c->leaders[at] = c->leaders[at - 1];
     c->leaders[at] = *a;
+    if (c->leader_count > CLCONV_LEADERS)
+        remove_leader(c, least_missed(c));
 }
 
 static void score(clconv_course *c, clconv_contest *contest,

@@ -27,8 +27,8 @@ typedef struct clconv_contest {
     double best_seconds;   /* INFINITY: none yet */
 } clconv_contest;
 
-/* The fastest plans for all ops that are wanted. */
-#define CLCONV_LEADERS 8
+/* The fastest plans for all ops that are wanted, of several kernels. */
+#define CLCONV_LEADERS 12
 
 typedef struct clconv_course {
     const clconv_problem *problem;
@@ -45,7 +45,8 @@ typedef struct clconv_course {
     char why[sizeof((clconv_trial *)0)->why]; /* the last failure */
     clconv_contest whole;                     /* of all ops */
     clconv_attempt default_plan;
-    clconv_attempt leaders[CLCONV_LEADERS]; /* fastest first, maybe default */
+    clconv_attempt leaders[CLCONV_LEADERS + 1]; /* fastest first, maybe the
+                                                   default; the last is room */
     int leader_count;
 } clconv_course;
 

@@ -7,12 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* First all take turns of a trial each. Who is by more than this part slower
- * than the fastest is out of the second turns, in which each is timed for so
- * many times as long as a trial, as the time that is left allows. */
-#define OUT_OF_REACH 0.1
-#define SECOND_LEAST 3
-#define SECOND_MOST 10
+/* Rounds of turns: each plan is timed for at most so many times as long as a
+ * trial, and who is then by more than a part slower than the fastest is out. */
+static const struct {
+    double trials, out_of_reach;
+} rounds[] = {{1, 0.1}, {3, 0.05}, {10, 0}};
+
+#define ROUNDS ((int)(sizeof rounds / sizeof *rounds))
 
 /* Who is by at most this part slower than the fastest may be the fastest in
  * another run: the first in a stable order is taken, so that both choose the
@@ -22,7 +23,7 @@
 typedef struct finalists {
     clconv_attempt list[CLCONV_LEADERS + 1]; /* the default plan is the first */
     int count;
-    int contenders; /* these, of the list's front, had second turns */
+    int contenders; /* these, of the list's front, had all rounds */
 } finalists;
 
 /* ---- Who is in --------------------------------------------------------- */
@@ -60,52 +61,51 @@ static const clconv_attempt *fastest_of(const clconv_attempt *list, int count)
 
 /* ---- The final turns --------------------------------------------------- */
 
-static double second_turns_seconds(const clconv_course *c, int count)
+static double round_seconds(const clconv_course *c, int round, int count)
 {
     double trial = c->rules.trial_seconds;
     double left = c->rules.seconds - clconv_course_spent(c);
     if (c->rules.exhaustive)
-        return SECOND_MOST * trial;
-    return fmin(fmax(left / count, SECOND_LEAST * trial), SECOND_MOST * trial);
+        return rounds[round].trials * trial;
+    return fmin(fmax(left / count, trial), rounds[round].trials * trial);
 }
 
-static void time_front(clconv_course *c, finalists *f, int count, double seconds)
+static void time_contenders(clconv_course *c, finalists *f, double seconds)
 {
     clconv_contest turns = clconv_contest_make(CLCONV_STAGE_FINAL, c->ops);
     clconv_attempt *live[CLCONV_LEADERS + 1];
-    int live_count = 0;
-    for (int i = 0; i < count; ++i)
+    int count = 0;
+    for (int i = 0; i < f->contenders; ++i)
         if (f->list[i].trial.outcome == CLCONV_TRIAL_OK)
-            live[live_count++] = &f->list[i];
-    clconv_contest_time(c, &turns, live, live_count, seconds);
+            live[count++] = &f->list[i];
+    clconv_contest_time(c, &turns, live, count, seconds);
 }
 
-/* Moves whoever may still win to the front, in the same order. The default
+/* Moves those to the front that are as fast, in the same order. The default
  * plan, to which the winner is compared, stays. */
-static void drop_slow(finalists *f)
+static void drop_slower(finalists *f, double slowest)
 {
-    const clconv_attempt *fastest = fastest_of(f->list, f->count);
-    if (!fastest)
-        return;
-    double slowest = (1 + OUT_OF_REACH) * fastest->seconds;
-    f->contenders = 1;
-    for (int i = 1; i < f->count; ++i) {
+    int kept = 1;
+    for (int i = 1; i < f->contenders; ++i) {
         if (!may_win(&f->list[i]) || f->list[i].seconds > slowest)
             continue;
         clconv_attempt moved = f->list[i];
-        memmove(&f->list[f->contenders + 1], &f->list[f->contenders],
-                (size_t)(i - f->contenders) * sizeof moved);
-        f->list[f->contenders++] = moved;
+        memmove(&f->list[kept + 1], &f->list[kept],
+                (size_t)(i - kept) * sizeof moved);
+        f->list[kept++] = moved;
     }
+    f->contenders = kept;
 }
 
 static void run_turns(clconv_course *c, finalists *f)
 {
     clconv_course_prepare(c, f->list, f->count);
-    time_front(c, f, f->count, c->rules.trial_seconds);
-    drop_slow(f);
-    if (f->contenders > 1)
-        time_front(c, f, f->contenders, second_turns_seconds(c, f->contenders));
+    for (int i = 0; i < ROUNDS && (i == 0 || f->contenders > 1); ++i) {
+        time_contenders(c, f, round_seconds(c, i, f->contenders));
+        const clconv_attempt *fastest = fastest_of(f->list, f->contenders);
+        if (fastest && i < ROUNDS - 1)
+            drop_slower(f, (1 + rounds[i].out_of_reach) * fastest->seconds);
+    }
     c->whole.stage = CLCONV_STAGE_FINAL;
     for (int i = 0; i < f->count; ++i)
         clconv_course_report(c, &c->whole, &f->list[i]);

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "polish.h"
+
 /* Long beside the few calls after a change that find other things in caches,
  * short beside the seconds in which a machine changes its speed. */
 #define TURN_SECONDS 0.01
@@ -23,7 +25,7 @@ typedef struct racer {
     int count;
     bool failed;
     double spent;
-    double samples[SAMPLES_MAX]; /* seconds of one call */
+    clconv_lap samples[SAMPLES_MAX]; /* seconds of one call */
 } racer;
 
 /* ---- Turns ------------------------------------------------------------- */
@@ -42,7 +44,8 @@ static void choose_burst(racer *r, double seconds)
 
 /* The first call of each warms up and says how long one takes; it is no
  * sample. */
-static void take_sample(const clconv_turns *turns, int which, racer *r)
+static void take_sample(const clconv_turns *turns, int which, int round,
+                        racer *r)
 {
     int calls = r->burst ? r->burst : 1;
     double begin = turns->clock(turns->user);
@@ -50,7 +53,7 @@ static void take_sample(const clconv_turns *turns, int which, racer *r)
     double seconds = turns->clock(turns->user) - begin;
     r->spent += seconds;
     if (r->burst) {
-        r->samples[r->count++] = seconds / calls;
+        r->samples[r->count++] = (clconv_lap){seconds / calls, round};
         return;
     }
     r->burst = 1;
@@ -58,53 +61,51 @@ static void take_sample(const clconv_turns *turns, int which, racer *r)
         choose_burst(r, seconds);
 }
 
-static void take_turn(const clconv_turns *turns, int which, racer *r)
+static void take_turn(const clconv_turns *turns, int which, int round, racer *r)
 {
     double end = turns->clock(turns->user) + TURN_SECONDS;
     do
-        take_sample(turns, which, r);
+        take_sample(turns, which, round, r);
     while (!is_done(turns, r) && turns->clock(turns->user) < end);
 }
 
-static void take_turns(const clconv_turns *turns, int count, racer *racers)
+/* Returns how many rounds. */
+static int take_turns(const clconv_turns *turns, int count, racer *racers)
 {
-    for (bool more = true; more;) {
+    int round = 0;
+    for (bool more = true; more; ++round) {
         more = false;
         for (int i = 0; i < count; ++i)
             if (!is_done(turns, &racers[i])) {
-                take_turn(turns, i, &racers[i]);
+                take_turn(turns, i, round, &racers[i]);
                 more = true;
             }
     }
+    return round;
 }
 
 /* ---- What is made of them ---------------------------------------------- */
 
-static int compare(const void *a, const void *b)
+static bool polish(racer *racers, int count, int rounds)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    clconv_laps *laps = calloc((size_t)count + 1, sizeof *laps);
+    for (int i = 0; laps && i < count; ++i)
+        laps[i] = (clconv_laps){racers[i].samples, racers[i].count};
+    bool done = laps && clconv_polish(laps, count, rounds);
+    free(laps);
+    return done;
 }
 
-/* That share of the way from the first to the last. */
-static double at_share(const racer *r, double share)
+static clconv_spell spell_of(const racer *r)
 {
-    double place = share * (r->count - 1);
-    int below = (int)place;
-    if (below + 1 == r->count)
-        return r->samples[below];
-    double step = r->samples[below + 1] - r->samples[below];
-    return r->samples[below] + (place - below) * step;
-}
-
-static clconv_spell spell_of(racer *r)
-{
+    double seconds[SAMPLES_MAX];
     if (r->failed)
         return (clconv_spell){.failed = true};
-    qsort(r->samples, (size_t)r->count, sizeof *r->samples, compare);
-    return (clconv_spell){.lower = at_share(r, 0.25),
-                          .median = at_share(r, 0.5),
-                          .upper = at_share(r, 0.75)};
+    for (int i = 0; i < r->count; ++i)
+        seconds[i] = r->samples[i].seconds;
+    return (clconv_spell){.lower = clconv_share_of(seconds, r->count, 0.25),
+                          .median = clconv_share_of(seconds, r->count, 0.5),
+                          .upper = clconv_share_of(seconds, r->count, 0.75)};
 }
 
 bool clconv_turns_take(const clconv_turns *turns, int count, clconv_spell *out)
@@ -112,9 +113,10 @@ bool clconv_turns_take(const clconv_turns *turns, int count, clconv_spell *out)
     racer *racers = calloc((size_t)count + 1, sizeof *racers);
     if (!racers)
         return false;
-    take_turns(turns, count, racers);
-    for (int i = 0; i < count; ++i)
+    int rounds = take_turns(turns, count, racers);
+    bool done = polish(racers, count, rounds);
+    for (int i = 0; done && i < count; ++i)
         out[i] = spell_of(&racers[i]);
     free(racers);
-    return true;
+    return done;
 }

@@ -1,6 +1,7 @@
 /*
  * Times several things in turns, so that what else the machine does meets all
- * of them alike. Pure: what is timed and the clock are the caller's.
+ * of them alike, and takes out what slowed all of them down in a round
+ * (polish.h). Pure: what is timed and the clock are the caller's.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,7 +22,8 @@ typedef struct clconv_turns {
     bool in_bursts;
 } clconv_turns;
 
-/* Of one call, seconds: between the quartiles lies half of what was seen. */
+/* Of one call on the machine as it mostly was, seconds: between the quartiles
+ * lies half of what was seen. */
 typedef struct clconv_spell {
     bool failed; /* then the rest is 0 */
     double lower, median, upper;

@@ -5,6 +5,8 @@
  */
 #include <criterion/criterion.h>
 
+#include <stdbool.h>
+
 #include "turns.h"
 
 #define RACERS 3
@@ -14,6 +16,9 @@ typedef struct world {
     double seconds[RACERS]; /* of one call */
     double wait;            /* of a run, beside its calls */
     double slowdown;        /* of all calls, in proportion to the time */
+    struct {
+        double from, to, factor; /* and in a spell */
+    } spell;
     int fails; /* this one does, from its second run on; -1: none */
     int runs[RACERS], calls[RACERS];
 } world;
@@ -26,7 +31,9 @@ static double world_clock(void *user)
 static bool world_run(void *user, int which, int calls)
 {
     world *w = user;
-    w->now += w->wait + calls * w->seconds[which] * (1 + w->slowdown * w->now);
+    bool slow = w->now >= w->spell.from && w->now < w->spell.to;
+    w->now += w->wait + calls * w->seconds[which] * (1 + w->slowdown * w->now) *
+                            (slow ? w->spell.factor : 1);
     w->calls[which] += calls;
     return ++w->runs[which] < 2 || which != w->fails;
 }
@@ -62,7 +69,23 @@ Test(turns, a_machine_that_slows_down_does_not_favour_the_first)
     cr_assert(clconv_turns_take(&turns, RACERS, out));
     cr_assert_float_eq(out[2].median / out[0].median, 1, 0.03, "%g and %g",
                        out[0].median, out[2].median);
-    cr_assert_gt(out[0].upper, 1.1 * out[0].lower);
+    cr_assert_lt(out[0].upper, 1.02 * out[0].lower);
+}
+
+/* Half as slow again from some time on: the median of one may be of before, and
+ * that of another of after. */
+Test(turns, what_slows_all_down_is_taken_out)
+{
+    for (int i = 0; i < 40; ++i) {
+        world w = {.seconds = {1.00e-2, 1.05e-2, 1.10e-2},
+                   .spell = {0.2 + 0.01 * i, 10, 1.5},
+                   .fails = -1};
+        clconv_turns turns = turns_of(&w, 0.25);
+        clconv_spell out[RACERS];
+        cr_assert(clconv_turns_take(&turns, RACERS, out));
+        cr_assert_float_eq(out[1].median / out[0].median, 1.05, 0.002, "%d", i);
+        cr_assert_float_eq(out[2].median / out[0].median, 1.10, 0.002, "%d", i);
+    }
 }
 
 Test(turns, a_long_call_is_made_a_few_times)
