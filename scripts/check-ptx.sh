@@ -199,6 +199,7 @@ done
 check_wgmma bwd_data_wgmma n64c128h56w56k128r3s3u2p1 shape=baked
 check_wgmma bwd_data_wgmma n64c256h28w28k256r3s3p1g32 shape=baked
 check_wgmma bwd_weight_wgmma n64c256h28w28k256r3s3p1g32 shape=baked
+check_wgmma bwd_weight_wgmma n32c512h64w64k512r3s3p1 shape=baked,split=shared
 check_wgmma bwd_data_halo n32c64h28w28k64r3s3p1_nhwc shape=arguments
 check_wgmma bwd_data_halo n32c32h32w32k32r3s3p1_x16_w16_dy16_dw16_dx16 \
     tile_w=32,tile_h=8,shape=baked

@@ -177,7 +177,7 @@ static void emit(clconv_emit *e, const clconv_task *t)
     clconv_emit_close(e);
     if (!direct)
         clconv_weight_nest_emit_parts_sum(e, t, &pass[1],
-                                          CLCONV_LOCAL_ATTRIBUTE, 1);
+                                          CLCONV_LOCAL_ATTRIBUTE, 1, NULL);
 }
 
 const clconv_kernel clconv_bwd_weight_local = {

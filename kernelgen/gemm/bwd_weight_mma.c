@@ -170,7 +170,8 @@ static void emit(clconv_emit *e, const clconv_task *t)
     clconv_gemm_open_entry(e, t, &pass[0]);
     emit_product(e, t, &nest, &c, &to);
     if (count > 1)
-        clconv_weight_nest_emit_parts_sum(e, t, &pass[1], SUM_ATTRIBUTE, 1);
+        clconv_weight_nest_emit_parts_sum(e, t, &pass[1], SUM_ATTRIBUTE, 1,
+                                          NULL);
 }
 
 const clconv_kernel clconv_bwd_weight_mma = {

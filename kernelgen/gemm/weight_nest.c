@@ -91,13 +91,19 @@ int clconv_weight_nest_split(const clconv_problem *p, const clconv_device *d,
     return split;
 }
 
+int64_t clconv_weight_nest_most_room(const clconv_problem *p,
+                                     const clconv_device *d)
+{
+    int64_t bytes = 4 * clconv_problem_elements(p, CLCONV_DW);
+    return clconv_min(MOST_SCRATCH, (int64_t)d->max_allocation) / bytes;
+}
+
 int64_t clconv_weight_nest_most_parts(const clconv_problem *p,
                                       const clconv_device *d, int tile_k)
 {
     int64_t pixels = p->n * p->p * p->q;
-    int64_t bytes = 4 * clconv_problem_elements(p, CLCONV_DW);
-    int64_t budget = clconv_min(MOST_SCRATCH, (int64_t)d->max_allocation);
-    int64_t most = clconv_min(pixels / (LEAST_PART * tile_k), budget / bytes);
+    int64_t most = clconv_min(pixels / (LEAST_PART * tile_k),
+                              clconv_weight_nest_most_room(p, d));
     return most > 1 ? most : 1;
 }
 
@@ -364,24 +370,35 @@ void clconv_weight_nest_emit_place(clconv_emit *e)
                         "(int)get_group_id(0));");
 }
 
+/* k, tap and channel of dW's i-th element. */
+static void emit_element(clconv_emit *e)
+{
+    clconv_nest_open_function(e, "int3 element_at(const sizes_t *s, long i)");
+    clconv_emit_line(e, "int k = i / s->w_image;");
+    clconv_emit_line(e, "int rest = (int)(i - k * s->w_image);");
+    clconv_emit_line(e, "int taps = s->r * s->s;");
+    clconv_emit_line(e,
+                     "return s->w_channel == 1 ? (int3)(k, rest / s->group_c, "
+                     "rest % s->group_c)");
+    clconv_emit_line(e,
+                     "                         : (int3)(k, rest % taps, rest "
+                     "/ taps);");
+    clconv_emit_close(e);
+    clconv_emit_blank(e);
+}
+
 /* Where a part, whose channels are last, has dW's i-th element: of as many
  * channels as $merge groups have, those of k's own. */
 static void emit_part_place(clconv_emit *e)
 {
     clconv_nest_open_function(e, "long part_place(const sizes_t *s, long i)");
-    clconv_emit_line(e, "long k = i / s->w_image;");
-    clconv_emit_line(e, "int rest = (int)(i - k * s->w_image);");
-    clconv_emit_line(e, "int taps = s->r * s->s;");
+    clconv_emit_line(e, "int3 element = element_at(s, i);");
+    clconv_emit_line(e, "int own = element.x / s->group_k % $merge;");
     clconv_emit_line(e,
-                     "int tap = s->w_channel == 1 ? rest / s->group_c : rest "
-                     "% taps;");
+                     "long tap = (long)element.x * (s->r * s->s) + element.y;");
     clconv_emit_line(e,
-                     "int c = s->w_channel == 1 ? rest % s->group_c : rest / "
-                     "taps;");
-    clconv_emit_line(e, "int own = k / s->group_k % $merge;");
-    clconv_emit_line(e,
-                     "return (k * taps + tap) * ($merge * s->group_c) + own * "
-                     "s->group_c + c;");
+                     "return tap * ($merge * s->group_c) + own * s->group_c + "
+                     "element.z;");
     clconv_emit_close(e);
     clconv_emit_blank(e);
 }
@@ -414,20 +431,25 @@ void clconv_weight_nest_emit_parts(clconv_emit *e, bool padded, int merge)
     clconv_emit_close(e);
     clconv_emit_blank(e);
     emit_part_column(e, padded);
+    emit_element(e);
     emit_part_place(e);
 }
 
 /* place: where a part has dW's i-th element. */
 static void emit_sum(clconv_emit *e, const clconv_task *t,
                      const clconv_pass *pass, const char *attribute,
-                     const char *place, const char *part_count)
+                     const char *place, const char *part_count,
+                     const clconv_weight_parts *parts)
 {
     clconv_emit_set_text(e, "place", place);
     clconv_emit_set_text(e, "part_count", part_count);
+    clconv_emit_set_text(e, "parts", parts ? parts->count : "");
     clconv_emit_set(e, "work_items", (int64_t)pass->local);
     clconv_emit_blank(e);
     clconv_bias_sum_emit_functions(e, t, (int)pass->local);
     clconv_entry_open(e, t, pass, attribute);
+    if (parts)
+        parts->begin(e);
     clconv_bias_sum_emit_groups(e, t);
     clconv_emit_line(e, "long count = sizes.k * sizes.w_image;");
     clconv_emit_line(e, "long i = $group * $work_items + "
@@ -435,11 +457,16 @@ static void emit_sum(clconv_emit *e, const clconv_task *t,
     clconv_output_emit_tally(e, t->problem, CLCONV_DW);
     clconv_emit_open(e, "if ($inside)");
     clconv_emit_line(e, "long place = $place;");
+    if (parts)
+        clconv_emit_line(e, "int parts = $parts;");
     clconv_emit_line(e, "float value = 0.0f;");
     if (!t->device->is_cpu)
         clconv_emit_line(e, "#pragma unroll 8");
     clconv_emit_line(e, "for (int part = 0; part < $split; ++part)");
-    clconv_emit_line(e, "    value += scratch[part * $part_count + place];");
+    clconv_emit_line(e, parts ? "    value += part < parts ? scratch[part * "
+                                "$part_count + place] : 0.0f;"
+                              : "    value += scratch[part * $part_count + "
+                                "place];");
     clconv_emit_line(e, "store_dw(dw, i, value, $beta_dw$tally);");
     clconv_emit_close(e);
     clconv_output_emit_flush(e, t->problem, CLCONV_DW);
@@ -449,16 +476,18 @@ static void emit_sum(clconv_emit *e, const clconv_task *t,
 void clconv_weight_nest_emit_sum(clconv_emit *e, const clconv_task *t,
                                  const clconv_pass *pass, const char *attribute)
 {
-    emit_sum(e, t, pass, attribute, "i", "count");
+    emit_sum(e, t, pass, attribute, "i", "count", NULL);
 }
 
 void clconv_weight_nest_emit_parts_sum(clconv_emit *e, const clconv_task *t,
                                        const clconv_pass *pass,
-                                       const char *attribute, int merge)
+                                       const char *attribute, int merge,
+                                       const clconv_weight_parts *parts)
 {
     bool same = t->problem->layout == CLCONV_NHWC && merge == 1;
     char count[32] = "count";
     if (merge > 1)
         snprintf(count, sizeof count, "(%d * count)", merge);
-    emit_sum(e, t, pass, attribute, same ? "i" : "part_place(&sizes, i)", count);
+    emit_sum(e, t, pass, attribute, same ? "i" : "part_place(&sizes, i)", count,
+             parts);
 }

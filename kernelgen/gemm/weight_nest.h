@@ -51,7 +51,9 @@ double clconv_weight_nest_waste(const clconv_problem *p, int tile_m, int tile_n)
 int clconv_weight_nest_split(const clconv_problem *p, const clconv_device *d,
                              const clconv_weight_tile *tile, int most);
 
-/* Parts of as many pixels, and as few bytes of them. */
+/* Parts of as few bytes; also of as many pixels. */
+int64_t clconv_weight_nest_most_room(const clconv_problem *p,
+                                     const clconv_device *d);
 int64_t clconv_weight_nest_most_parts(const clconv_problem *p,
                                       const clconv_device *d, int tile_k);
 
@@ -100,10 +102,18 @@ void clconv_weight_nest_emit_sum(clconv_emit *e, const clconv_task *t,
  * C are neighbours in memory: part_row and part_column instead of dw_row and
  * dw_column, and the sum's entry that goes with them. padded: are there columns
  * past group_c? merge: groups whose channels stand in C as one group's, of which
- * each k has its own alone; t is the task before that. */
+ * each k has its own alone; t is the task before that. parts, if elements have
+ * different numbers of them, at most $split; NULL: all have $split. There is
+ *     int3 element_at(&sizes, i)   k, tap, channel of dW's i-th element */
+typedef struct clconv_weight_parts {
+    void (*begin)(clconv_emit *e); /* for all work-items; $work_items */
+    const char *count; /* of the i-th element of dW, an expression of i */
+} clconv_weight_parts;
+
 void clconv_weight_nest_emit_parts(clconv_emit *e, bool padded, int merge);
 void clconv_weight_nest_emit_parts_sum(clconv_emit *e, const clconv_task *t,
                                        const clconv_pass *pass,
-                                       const char *attribute, int merge);
+                                       const char *attribute, int merge,
+                                       const clconv_weight_parts *parts);
 
 #endif

@@ -339,13 +339,19 @@ static bool has_phases(const clconv_problem *p)
     return p->stride_h != 1 || p->stride_w != 1;
 }
 
-/* 3 x 3 has programs of its own, all other filters and all strides share. */
+/* 3 x 3 and 1 x 1 have programs of their own, all other filters and all strides
+ * share. */
+static bool is_common(const clconv_problem *p)
+{
+    return p->r == p->s && (p->r == 3 || p->r == 1) && !has_phases(p);
+}
+
 static void defaults(const clconv_problem *p, const clconv_device *d,
                      int *values)
 {
     clconv_param_first(params, PARAM_COUNT, values);
     choose_tile(p, d, values);
-    if (p->r == 3 && p->s == 3 && !has_phases(p))
+    if (is_common(p))
         values[UNROLL] = UNROLL_FILTER;
 }
 

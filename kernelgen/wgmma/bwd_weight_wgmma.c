@@ -15,26 +15,32 @@
  * sum takes none.
  *
  * The number of parts follows from the device: one tile a compute unit, or
- * fewer where partial sums would cost more bytes than idle units cost time.
+ * fewer where partial sums would cost more bytes than idle units cost time. What
+ * does not fill the last compute units is shared out among them (shares.h) with
+ * split=shared.
  * Sizes are arguments unless shape=baked; the number of parts is a constant.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include <stdio.h>
+#include <string.h>
 
+#include "cost.h"
 #include "integers.h"
 #include "merge.h"
 #include "output.h"
+#include "shares.h"
 #include "store.h"
 #include "weight_nest.h"
 
 enum { SPLIT = CLCONV_WGMMA_PARAMS, MERGE, PARAMS };
 
-enum { FILL, HALF, QUARTER, TWICE, NONE };
+enum { FILL, HALF, QUARTER, TWICE, NONE, SHARED };
 
 static const clconv_param params[] = {
     CLCONV_WGMMA_PARAM_ROWS,
-    [SPLIT] = {"split", CLCONV_NAMES("fill", "half", "quarter", "twice", "none"),
+    [SPLIT] = {"split",
+               CLCONV_NAMES("fill", "half", "quarter", "twice", "none", "shared"),
                "parts of the sum over pixels, so that tiles fill the device"},
     [MERGE] = CLCONV_MERGE_PARAM,
 };
@@ -72,9 +78,23 @@ static int64_t blocks_of(const clconv_problem *p, const int *values)
                                      values[CLCONV_WGMMA_TILE_N]);
 }
 
+static bool shares(const int *values)
+{
+    return values[SPLIT] == SHARED;
+}
+
+static clconv_shares shares_of(const clconv_problem *p, const clconv_device *d,
+                               const int *values)
+{
+    return clconv_shares_of(d, blocks_of(p, values));
+}
+
+/* Of a tile, at most. */
 static int parts(const clconv_problem *p, const clconv_device *d,
                  const int *values)
 {
+    if (shares(values))
+        return shares_of(p, d, values).parts;
     static const double share[] = {
         [FILL] = 1, [HALF] = 0.5, [QUARTER] = 0.25, [TWICE] = 2, [NONE] = 0};
     int64_t blocks = blocks_of(p, values);
@@ -146,9 +166,20 @@ static clconv_wgmma_tile tile_of(const clconv_task *t, const clconv_nest *nest)
     return clconv_wgmma_tile_of(t, nest, TERMS);
 }
 
+/* Who shares has fewer tiles than work-groups, and a second pass. */
+static bool shares_legal(const clconv_task *t)
+{
+    const clconv_problem *p = t->problem;
+    return t->values[MERGE] == 1 &&
+           blocks_of(p, t->values) < clconv_shares_groups(t->device) &&
+           parts(p, t->device, t->values) <=
+               clconv_weight_nest_most_room(p, t->device);
+}
+
 static bool legal(const clconv_task *t)
 {
-    if (!clconv_merge_legal(t->problem, t->values[MERGE]))
+    if (!clconv_merge_legal(t->problem, t->values[MERGE]) ||
+        (shares(t->values) && !shares_legal(t)))
         return false;
     clconv_problem merged;
     const clconv_task products = merged_task(t, &merged);
@@ -184,6 +215,15 @@ static size_t scratch(const clconv_task *t)
     return partial_bytes(t) + clconv_wgmma_scratch(t);
 }
 
+/* A piece of a tile costs about what a launch does: no products are made while
+ * its sums leave. */
+static double shares_cost(const clconv_task *t, double waste)
+{
+    clconv_shares s = shares_of(t->problem, t->device, t->values);
+    return clconv_wgmma_cost(t, waste, s.groups, 2 * (double)scratch(t)) +
+           clconv_cost_launch(t->device, s.pieces);
+}
+
 static double cost(const clconv_task *t)
 {
     clconv_problem merged;
@@ -193,8 +233,21 @@ static double cost(const clconv_task *t)
     double elements = (double)merged.k * (double)(merged.r * merged.s) *
                       (double)merged.group_c;
     double waste = (double)blocks * tile.m * tile.n / elements;
+    if (shares(t->values))
+        return shares_cost(&products, waste);
     return clconv_wgmma_cost(&products, waste, tile.split * blocks,
                              2 * (double)scratch(t));
+}
+
+static bool pays_to_share(const clconv_problem *p, const clconv_device *d,
+                          const int *values)
+{
+    int sharing[PARAMS];
+    memcpy(sharing, values, sizeof sharing);
+    sharing[SPLIT] = SHARED;
+    const clconv_task t = {.problem = p, .device = d, .values = values};
+    const clconv_task shared = {.problem = p, .device = d, .values = sharing};
+    return legal(&shared) && cost(&shared) < cost(&t);
 }
 
 static void defaults(const clconv_problem *p, const clconv_device *d,
@@ -210,6 +263,8 @@ static void defaults(const clconv_problem *p, const clconv_device *d,
     values[CLCONV_WGMMA_SHAPE] = clconv_wgmma_shape(d);
     clconv_wgmma_choose(&task, tiles, (int)(sizeof tiles / sizeof *tiles),
                         legal, cost, values);
+    if (pays_to_share(p, d, values))
+        values[SPLIT] = SHARED;
 }
 
 static bool covers(const clconv_problem *p, const clconv_device *d)
@@ -221,6 +276,14 @@ static bool covers(const clconv_problem *p, const clconv_device *d)
         return false;
     defaults(p, d, values);
     return legal(&task);
+}
+
+static int64_t work_groups(const clconv_task *t, const clconv_weight_tile *tile)
+{
+    return shares(t->values)
+               ? clconv_shares_groups(t->device)
+               : clconv_wgmma_work_groups(
+                     t, tile->split * blocks_of(t->problem, t->values));
 }
 
 static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
@@ -235,8 +298,7 @@ static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
     clconv_tensor_map dy = dy_map(&merged, &c, batch);
     clconv_tensor_map x = x_map(&merged, &c, batch);
     clconv_wgmma_add_maps(&out[0], &c, &dy, &x);
-    out[0].groups = (size_t)clconv_wgmma_work_groups(
-        t, tile.split * blocks_of(&merged, t->values));
+    out[0].groups = (size_t)work_groups(&products, &tile);
     out[0].merge = t->values[MERGE];
     return count;
 }
@@ -329,8 +391,13 @@ static void emit_functions(clconv_emit *e, const clconv_task *t,
         clconv_weight_nest_emit_blocks(e, columns);
     else
         clconv_weight_nest_emit(e);
-    clconv_weight_nest_emit_count(e);
     clconv_weight_nest_emit_parts(e, c->maps, t->values[MERGE]);
+    if (shares(t->values)) {
+        clconv_shares s = shares_of(t->problem, t->device, t->values);
+        clconv_shares_emit(e, &s);
+    } else {
+        clconv_weight_nest_emit_count(e);
+    }
     clconv_wgmma_emit_functions(e, t, c);
     if (c->maps) {
         emit_load_step(e, c);
@@ -342,7 +409,9 @@ static void emit_product(clconv_emit *e, const clconv_task *t,
                          const clconv_wgmma_target *to)
 {
     bool direct = !to->partial;
-    const clconv_wgmma_deal deal = {.place = CLCONV_WEIGHT_NEST_PLACE,
+    const clconv_wgmma_deal deal = {.place = shares(t->values)
+                                                 ? CLCONV_SHARES_PLACE
+                                                 : CLCONV_WEIGHT_NEST_PLACE,
                                     .run = "1",
                                     .together = 1,
                                     .maps_at = partial_bytes(t)};
@@ -376,9 +445,11 @@ static void emit(clconv_emit *e, const clconv_task *t)
         clconv_output_emit_store(e, t->problem, CLCONV_DW, 1);
     clconv_wgmma_open_entry(e, &products, &pass[0]);
     emit_product(e, t, &nest, &c, &to);
+    const clconv_weight_parts parts = clconv_shares_parts();
     if (count > 1)
         clconv_weight_nest_emit_parts_sum(e, t, &pass[1], SUM_ATTRIBUTE,
-                                          t->values[MERGE]);
+                                          t->values[MERGE],
+                                          shares(t->values) ? &parts : NULL);
 }
 
 const clconv_kernel clconv_bwd_weight_wgmma = {

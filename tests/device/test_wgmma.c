@@ -58,6 +58,13 @@ static const char *const merged[] = {
     "n2c32h9w8k64r3s3u2p1d2g4",
 };
 
+/* Tiles that leave a part of the work-groups over, which share out their ends:
+ * nine tiles and five; fewer steps than work-groups; one step; groups. */
+static const char *const shared[] = {
+    "n3c64h9w9k64r3s3p1", "n6c32h9w8k64r3s3p1_nhwc", "n2c64h4w4k64r3s3p1_nhwc",
+    "n1c16h3w3k16r1s1",   "n5c64h7w6k64r3s3p1g2",
+};
+
 /* Rows whose neighbours a stride parts: of an even and an odd number of pixels,
  * three phases, fewer pixels than phases. */
 static const char *const parted[] = {
@@ -131,6 +138,25 @@ Test(wgmma, merged_groups_are_exact)
         "bwd_weight_wgmma:tile_m=64,tile_n=32,warpgroups=1,load=copies,merge="
         "4");
     family_exact(&copies, merged[0]);
+}
+
+Test(wgmma, sums_that_work_groups_share_are_exact)
+{
+    static const char *const sharing[] = {
+        "bwd_weight_wgmma:tile_m=64,tile_n=64,warpgroups=1,split=shared,merge="
+        "1",
+        "bwd_weight_wgmma:tile_m=64,tile_n=192,warpgroups=3,split=shared,merge="
+        "1,"
+        "shape=baked",
+    };
+    for (size_t i = 0; i < COUNT(sharing); ++i)
+        expect_exact(sharing[i], unit_name, shared, COUNT(shared));
+    const family copies = emulated("bwd_weight_wgmma:tile_m=64,tile_n=64,"
+                                   "warpgroups=1,load=copies,split=shared");
+    family_exact(&copies, shared[1]);
+    const family f = emulated(sharing[0]);
+    family_batches(&f, shared[0]);
+    family_beta(&f, shared[1]);
 }
 
 /* Of a sum with a zero for each channel of another group. */

@@ -176,14 +176,20 @@ long part_column(const block_t *b, const sizes_t *s, int n) {
 }
 
 __attribute__((always_inline))
-long part_place(const sizes_t *s, long i) {
-    long k = i / s->w_image;
+int3 element_at(const sizes_t *s, long i) {
+    int k = i / s->w_image;
     int rest = (int)(i - k * s->w_image);
     int taps = s->r * s->s;
-    int tap = s->w_channel == 1 ? rest / s->group_c : rest % taps;
-    int c = s->w_channel == 1 ? rest % s->group_c : rest / taps;
-    int own = k / s->group_k % 1;
-    return (k * taps + tap) * (1 * s->group_c) + own * s->group_c + c;
+    return s->w_channel == 1 ? (int3)(k, rest / s->group_c, rest % s->group_c)
+                             : (int3)(k, rest % taps, rest / taps);
+}
+
+__attribute__((always_inline))
+long part_place(const sizes_t *s, long i) {
+    int3 element = element_at(s, i);
+    int own = element.x / s->group_k % 1;
+    long tap = (long)element.x * (s->r * s->s) + element.y;
+    return tap * (1 * s->group_c) + own * s->group_c + element.z;
 }
 
 /*

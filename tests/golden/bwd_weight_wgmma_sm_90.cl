@@ -87,12 +87,6 @@ long dw_column(const block_t *b, const sizes_t *s, int n) {
 }
 
 __attribute__((always_inline))
-int block_count(const sizes_t *s) {
-    int columns = s->r * s->s * ((s->group_c + 63) / 64 * 64);
-    return 22 * s->groups * ((s->group_k + 128 - 1) / 128) * ((columns + 192 - 1) / 192);
-}
-
-__attribute__((always_inline))
 long part_row(const block_t *b, const sizes_t *s, int m) {
     return dw_row(b, s, m);
 }
@@ -105,14 +99,26 @@ long part_column(const block_t *b, const sizes_t *s, int n) {
 }
 
 __attribute__((always_inline))
-long part_place(const sizes_t *s, long i) {
-    long k = i / s->w_image;
+int3 element_at(const sizes_t *s, long i) {
+    int k = i / s->w_image;
     int rest = (int)(i - k * s->w_image);
     int taps = s->r * s->s;
-    int tap = s->w_channel == 1 ? rest / s->group_c : rest % taps;
-    int c = s->w_channel == 1 ? rest % s->group_c : rest / taps;
-    int own = k / s->group_k % 1;
-    return (k * taps + tap) * (1 * s->group_c) + own * s->group_c + c;
+    return s->w_channel == 1 ? (int3)(k, rest / s->group_c, rest % s->group_c)
+                             : (int3)(k, rest % taps, rest / taps);
+}
+
+__attribute__((always_inline))
+long part_place(const sizes_t *s, long i) {
+    int3 element = element_at(s, i);
+    int own = element.x / s->group_k % 1;
+    long tap = (long)element.x * (s->r * s->s) + element.y;
+    return tap * (1 * s->group_c) + own * s->group_c + element.z;
+}
+
+__attribute__((always_inline))
+int block_count(const sizes_t *s) {
+    int columns = s->r * s->s * ((s->group_c + 63) / 64 * 64);
+    return 22 * s->groups * ((s->group_k + 128 - 1) / 128) * ((columns + 192 - 1) / 192);
 }
 
 /*

@@ -478,13 +478,14 @@ Test(kernels, local_leaves_sums_that_padding_makes_too_long)
 }
 
 /* Of the problems of the same types and exponents, a CPU's default plan needs
- * few programs: one for 3 x 3, one for all other filters. */
+ * few programs: one for 3 x 3, one for 1 x 1, one for all other filters. */
 Test(kernels, default_tile_source_does_not_depend_on_sizes)
 {
     static const char *const names[] = {"bwd_data_tile", "bwd_weight_tile"};
     static const char *const pairs[][2] = {
         {"n2c64h28w28k64r3s3p1", "n7c96h61w57k70r3s3p0x1x2x1d1x2"},
-        {"n2c64h28w28k64r1s1", "n7c96h61w57k70r5s7p2x1x2x3"},
+        {"n2c64h28w28k64r1s1", "n7c96h61w57k70r1s1p2x1x2x3"},
+        {"n2c64h28w28k64r1s3", "n7c96h61w57k70r5s7p2x1x2x3"},
     };
     for (size_t i = 0; i < COUNT(names); ++i)
         for (size_t j = 0; j < COUNT(pairs); ++j) {
