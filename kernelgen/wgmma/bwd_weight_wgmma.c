@@ -86,7 +86,8 @@ static bool shares(const int *values)
 static clconv_shares shares_of(const clconv_problem *p, const clconv_device *d,
                                const int *values)
 {
-    return clconv_shares_of(d, blocks_of(p, values));
+    return clconv_shares_of(d, blocks_of(p, values),
+                            clconv_divide_up(p->n * p->p * p->q, TERMS));
 }
 
 /* Of a tile, at most. */

@@ -81,14 +81,19 @@ static void emit_total(clconv_emit *e)
     clconv_emit_line(e, "const int group = (int)(number / $part_sums);");
     clconv_emit_line(e, "const int at = (int)(number % $part_sums);");
     clconv_emit_line(e, "float total = 0.0f;");
-    clconv_emit_line(
-        e, "for (int i = item / $group_sums; group < sizes.groups && i < "
-           "$parts; i += $shares)");
-    clconv_emit_line(e, "    total += scratch[((long)i * sizes.groups + group) "
-                        "* $part_sums + at];");
+    clconv_emit_line(e, "const int inside = group < sizes.groups;");
+    clconv_emit_line(e, "#pragma unroll");
+    clconv_emit_open(e, "for (int i = 0; i < $parts; i += $shares)");
+    clconv_emit_line(e, "const int part = i + item / $group_sums;");
+    clconv_emit_line(e,
+                     "const long from = ((long)part * sizes.groups + group) * "
+                     "$part_sums + at;");
+    clconv_emit_line(e, "total += inside && part < $parts ? scratch[from] : "
+                        "0.0f;");
+    clconv_emit_close(e);
     clconv_emit_line(e, "shares[item] = total;");
     clconv_emit_line(e, "barrier(CLK_LOCAL_MEM_FENCE);");
-    clconv_emit_line(e, "if (item >= $group_sums || group >= sizes.groups)");
+    clconv_emit_line(e, "if (item >= $group_sums || !inside)");
     clconv_emit_line(e, "    return;");
     clconv_emit_line(e, "for (int i = 1; i < $shares; ++i)");
     clconv_emit_line(e, "    total += shares[i * $group_sums + item];");

@@ -3,6 +3,8 @@
  */
 #include "shares.h"
 
+#include <stdint.h>
+
 #include "integers.h"
 #include "nest.h"
 
@@ -15,12 +17,14 @@ int clconv_shares_groups(const clconv_device *d)
     return (int)clconv_max(d->compute_units, LEAST_GROUPS);
 }
 
-clconv_shares clconv_shares_of(const clconv_device *d, int64_t blocks)
+clconv_shares clconv_shares_of(const clconv_device *d, int64_t blocks,
+                               int64_t steps)
 {
     clconv_shares s = {
         .groups = clconv_shares_groups(d),
         .blocks = (int)blocks,
     };
+    s.wide = (blocks * steps + 1) * s.groups > INT32_MAX;
     s.whole = s.groups / s.blocks;
     s.sharers = s.groups % s.blocks;
     s.parts = s.whole + (s.sharers ? 2 : 0);
@@ -50,7 +54,7 @@ static void emit_shares(clconv_emit *e, const clconv_shares *s)
     clconv_emit_line(e, "h.steps = (s->n * s->p * s->q + $tile_k - 1) / "
                         "$tile_k;");
     clconv_emit_line(e, s->sharers
-                            ? "h.each = (long)$blocks * h.steps / $groups;"
+                            ? "h.each = ($wide)$blocks * h.steps / $groups;"
                             : "h.each = (h.steps + $whole - 1) / $whole;");
     clconv_emit_line(e,
                      "h.parts = h.each ? min($whole, (h.steps + h.each - 1) / "
@@ -65,8 +69,8 @@ static void emit_shares(clconv_emit *e, const clconv_shares *s)
 /* The at-th step of all the rests. */
 static void emit_sharer(clconv_emit *e)
 {
-    clconv_nest_open_function(e, "int sharer_of(const shares_t *h, long at)");
-    clconv_emit_line(e, "return ((at + 1) * $sharers - 1) / ((long)$blocks * "
+    clconv_nest_open_function(e, "int sharer_of(const shares_t *h, $wide at)");
+    clconv_emit_line(e, "return ((at + 1) * $sharers - 1) / (($wide)$blocks * "
                         "h->rest);");
     clconv_emit_close(e);
     clconv_emit_blank(e);
@@ -89,13 +93,13 @@ static void emit_rests(clconv_emit *e)
 {
     clconv_emit_open(e, "if (share >= $whole * $blocks)");
     clconv_emit_line(e, "const int sharer = share - $whole * $blocks;");
-    clconv_emit_line(e, "const long rests = (long)$blocks * h.rest;");
-    clconv_emit_line(e, "const long first = sharer * rests / $sharers;");
-    clconv_emit_line(e, "const long last = (sharer + 1) * rests / $sharers;");
+    clconv_emit_line(e, "const $wide rests = ($wide)$blocks * h.rest;");
+    clconv_emit_line(e, "const $wide first = sharer * rests / $sharers;");
+    clconv_emit_line(e, "const $wide last = (sharer + 1) * rests / $sharers;");
     clconv_emit_line(e, "if (first == last)");
     clconv_emit_line(e, "    return 0;");
     clconv_emit_line(e, "tile = first / h.rest + piece;");
-    clconv_emit_line(e, "const long from = (long)tile * h.rest;");
+    clconv_emit_line(e, "const $wide from = ($wide)tile * h.rest;");
     clconv_emit_line(e, "if (from >= last)");
     clconv_emit_line(e, "    return 0;");
     clconv_emit_line(e, "part = h.parts + sharer - sharer_of(&h, from);");
@@ -159,7 +163,7 @@ static void emit_parts(clconv_emit *e, const clconv_shares *s)
     clconv_nest_open_function(e, "int parts_of(const sizes_t *s, int tile)");
     clconv_emit_line(e, "const shares_t h = get_shares(s);");
     if (s->sharers) {
-        clconv_emit_line(e, "const long from = (long)tile * h.rest;");
+        clconv_emit_line(e, "const $wide from = ($wide)tile * h.rest;");
         clconv_emit_line(e, "if (h.rest)");
         clconv_emit_line(e,
                          "    return h.parts + 1 + sharer_of(&h, from + h.rest "
@@ -179,6 +183,7 @@ void clconv_shares_emit(clconv_emit *e, const clconv_shares *s)
     clconv_emit_set(e, "whole", s->whole);
     clconv_emit_set(e, "sharers", s->sharers);
     clconv_emit_set(e, "pieces", s->pieces);
+    clconv_emit_set_text(e, "wide", s->wide ? "long" : "int");
     emit_type(e);
     emit_shares(e, s);
     if (s->sharers)

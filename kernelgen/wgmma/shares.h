@@ -25,13 +25,15 @@ typedef struct clconv_shares {
     int sharers; /* the others */
     int parts;   /* of a tile at most */
     int pieces;  /* of tiles, that a work-group takes, at most */
+    bool wide;   /* steps are counted in longs */
 } clconv_shares;
 
 /* Work-groups that share on this device. */
 int clconv_shares_groups(const clconv_device *d);
 
-/* blocks: 1 to clconv_shares_groups(). */
-clconv_shares clconv_shares_of(const clconv_device *d, int64_t blocks);
+/* blocks: 1 to clconv_shares_groups(). steps: of a tile, at most. */
+clconv_shares clconv_shares_of(const clconv_device *d, int64_t blocks,
+                               int64_t steps);
 
 /* After the functions of clconv_weight_nest_emit_parts():
  *     int block_count(&sizes)

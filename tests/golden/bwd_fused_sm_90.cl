@@ -1510,11 +1510,16 @@ void bwd_fused_sum(
     const int group = (int)(number / 36928);
     const int at = (int)(number % 36928);
     float total = 0.0f;
-    for (int i = item / 32; group < sizes.groups && i < 132; i += 8)
-        total += scratch[((long)i * sizes.groups + group) * 36928 + at];
+    const int inside = group < sizes.groups;
+    #pragma unroll
+    for (int i = 0; i < 132; i += 8) {
+        const int part = i + item / 32;
+        const long from = ((long)part * sizes.groups + group) * 36928 + at;
+        total += inside && part < 132 ? scratch[from] : 0.0f;
+    }
     shares[item] = total;
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (item >= 32 || group >= sizes.groups)
+    if (item >= 32 || !inside)
         return;
     for (int i = 1; i < 8; ++i)
         total += shares[i * 32 + item];

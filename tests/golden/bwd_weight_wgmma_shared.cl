@@ -127,15 +127,15 @@ __attribute__((always_inline))
 shares_t get_shares(const sizes_t *s) {
     shares_t h;
     h.steps = (s->n * s->p * s->q + 64 - 1) / 64;
-    h.each = (long)96 * h.steps / 132;
+    h.each = (int)96 * h.steps / 132;
     h.parts = h.each ? min(1, (h.steps + h.each - 1) / h.each) : 0;
     h.rest = h.steps - 1 * h.each;
     return h;
 }
 
 __attribute__((always_inline))
-int sharer_of(const shares_t *h, long at) {
-    return ((at + 1) * 36 - 1) / ((long)96 * h->rest);
+int sharer_of(const shares_t *h, int at) {
+    return ((at + 1) * 36 - 1) / ((int)96 * h->rest);
 }
 
 __attribute__((always_inline))
@@ -149,13 +149,13 @@ int block_share(block_t *b, const sizes_t *s, int number) {
     int end = piece ? begin : min(begin + h.each, h.steps);
     if (share >= 1 * 96) {
         const int sharer = share - 1 * 96;
-        const long rests = (long)96 * h.rest;
-        const long first = sharer * rests / 36;
-        const long last = (sharer + 1) * rests / 36;
+        const int rests = (int)96 * h.rest;
+        const int first = sharer * rests / 36;
+        const int last = (sharer + 1) * rests / 36;
         if (first == last)
             return 0;
         tile = first / h.rest + piece;
-        const long from = (long)tile * h.rest;
+        const int from = (int)tile * h.rest;
         if (from >= last)
             return 0;
         part = h.parts + sharer - sharer_of(&h, from);
@@ -187,7 +187,7 @@ int tile_with(const sizes_t *s, long i) {
 __attribute__((always_inline))
 int parts_of(const sizes_t *s, int tile) {
     const shares_t h = get_shares(s);
-    const long from = (long)tile * h.rest;
+    const int from = (int)tile * h.rest;
     if (h.rest)
         return h.parts + 1 + sharer_of(&h, from + h.rest - 1) - sharer_of(&h, from);
     return h.parts;
