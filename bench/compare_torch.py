@@ -28,7 +28,7 @@ import os
 import pathlib
 import sys
 
-from compare import clconv, output, result, summary
+from compare import clconv, output, plot, result, summary
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BENCH = ROOT / "build" / "release" / "bench" / "clconv-bench"
@@ -128,6 +128,9 @@ def make_parser():
     )
     add_measuring_options(parser)
     parser.add_argument("--csv", metavar="FILE", help="a row for each time")
+    parser.add_argument(
+        "--plot", metavar="FILE.svg", help="the ratios, drawn by gnuplot"
+    )
     parser.add_argument(
         "--json",
         metavar="FILE",
@@ -260,10 +263,14 @@ def write_all(options, measured):
             output.write_csv(measured, to)
     if options.json:
         write_json(options.json, measured)
+    if options.plot:
+        plot.draw(measured, options.plot)
 
 
 def run(options):
     """The exit status."""
+    if options.plot:
+        plot.require_gnuplot()
     if options.recorded:
         write_all(options, read_recorded(options.recorded))
         return 0
@@ -279,7 +286,7 @@ def main():
     options = make_parser().parse_args()
     try:
         return run(options)
-    except (CompareError, clconv.BenchError, OSError) as error:
+    except (CompareError, clconv.BenchError, plot.PlotError, OSError) as error:
         print(f"compare_torch: {error}", file=sys.stderr)
         return 1
 

@@ -11,14 +11,14 @@
  * trial, and who is then by more than a part slower than the fastest is out. */
 static const struct {
     double trials, out_of_reach;
-} rounds[] = {{1, 0.1}, {3, 0.05}, {10, 0}};
+} rounds[] = {{1, 0.12}, {3, 0.05}, {30, 0}};
 
 #define ROUNDS ((int)(sizeof rounds / sizeof *rounds))
 
 /* Who is by at most this part slower than the fastest may be the fastest in
  * another run: the first in a stable order is taken, so that both choose the
  * same. */
-#define TIE 0.02
+#define TIE 0.015
 
 typedef struct finalists {
     clconv_attempt list[CLCONV_LEADERS + 1]; /* the default plan is the first */

@@ -13,9 +13,9 @@
 /* The parts of the budget after which these stages end; what one leaves is the
  * next's. The rest is for the final turns and the judgement. */
 #define DATA_UNTIL 0.4
-#define WEIGHT_UNTIL 0.8 /* or data, if there is no weight */
-#define BACKWARD_UNTIL 0.85 /* one kernel for both */
-#define TOGETHER_UNTIL 0.9
+#define WEIGHT_UNTIL 0.76 /* or data, if there is no weight */
+#define BACKWARD_UNTIL 0.8 /* one kernel for both */
+#define TOGETHER_UNTIL 0.86
 
 const char *clconv_stage_name(clconv_stage stage)
 {

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import unittest
 
-from compare import clconv, output, result, shapes, summary
+from compare import clconv, output, plot, result, shapes, summary
 
 SCRIPT = pathlib.Path(__file__).parents[2] / "bench" / "compare_torch.py"
 KERNELS = summary.COMPARISONS[0]
@@ -242,6 +242,19 @@ class Output(unittest.TestCase):
         self.assertEqual(whole.rows[0].best(["cudnn_fp16_nhwc"]), 6.0)
 
 
+class Plot(unittest.TestCase):
+    def test_the_script_has_ratios_names_and_titles(self):
+        script = plot.script(recorded(list(Output.ROWS)), "it's.svg")
+        self.assertIn("set output 'it''s.svg'\n", script)
+        self.assertIn("$data << END\n0 NaN\n1 4\nEND\n", script)
+        self.assertIn("('gone' 0, 'fast' 1)", script)
+        self.assertIn("title 'kernels'", script)
+
+    def test_nothing_to_draw_is_an_error(self):
+        with self.assertRaises(plot.PlotError):
+            plot.draw(recorded([Output.ROWS[1]]), "none.svg")
+
+
 class Program(unittest.TestCase):
     def run_script(self, *arguments, **environment):
         return subprocess.run(
@@ -277,6 +290,9 @@ class Program(unittest.TestCase):
             run = self.run_script(f"--from={file}")
             self.assertEqual(run.returncode, 0, run.stderr)
             self.assertIn("kernels: dW and dX", run.stdout)
+            run = self.run_script(f"--from={file}", "--plot=a.svg", PATH=folder)
+            self.assertEqual(run.returncode, 1)
+            self.assertIn("gnuplot-nox", run.stderr)
             file.write_text('{"problems": []}')
             run = self.run_script(f"--from={file}")
             self.assertEqual(run.returncode, 1)

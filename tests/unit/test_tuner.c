@@ -104,14 +104,14 @@ static double least_tried(const fake *f)
  * anchors adds up: the final turns decide. */
 Test(tuner, noise_does_not_hide_the_fastest_that_was_tried)
 {
-    for (int run = 0; run < 16; ++run) {
+    for (int run = 0; run < 48; ++run) {
         fake f;
         fake_init(&f, DENSE, "cpu");
         f.noise = 0.05;
         f.random += (uint64_t)run;
         clconv_tuner_result result = tuned(&f, CLCONV_OP_BACKWARD, 100);
         double found = fake_seconds(&f, CLCONV_OP_BACKWARD, result.plan);
-        cr_assert_leq(found, 1.03 * least_tried(&f), "run %d", run);
+        cr_assert_leq(found, 1.05 * least_tried(&f), "run %d", run);
         fake_free(&f);
     }
 }
