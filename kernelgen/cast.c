@@ -135,13 +135,22 @@ static clconv_pass last_sum_pass(const clconv_task *t, int64_t batch)
                : clconv_cast_flat_bias_pass(t);
 }
 
+/* The tensors (bits) with a flat pass of their own. */
+static unsigned flat_passes(const clconv_task *t)
+{
+    clconv_cast_part dy = clconv_cast_part_of(t, CLCONV_DY);
+    unsigned bits = clconv_cast_flat_reads(t);
+    return clconv_cast_counts_w_beside(t, dy) ? bits & ~CLCONV_BIT(CLCONV_W)
+                                              : bits;
+}
+
 static int passes(const clconv_task *t, int64_t batch, clconv_pass *out)
 {
     int count = 0;
     if (clconv_cast_packs_any(t))
         out[count++] = pack_pass(t, batch);
     for (clconv_tensor tensor = CLCONV_DY; tensor <= CLCONV_W; ++tensor)
-        if (clconv_cast_flat_reads(t) & CLCONV_BIT(tensor))
+        if (flat_passes(t) & CLCONV_BIT(tensor))
             out[count++] =
                 clconv_cast_flat_pass(t, clconv_cast_part_of(t, tensor), batch);
     if (has_last_sum(t))
@@ -182,7 +191,7 @@ static double cost(const clconv_task *t)
 
 static void emit(clconv_emit *e, const clconv_task *t)
 {
-    unsigned rest = clconv_cast_flat_reads(t);
+    unsigned rest = flat_passes(t);
     bool sums = t->bias && !clconv_cast_pack_sums(t);
     clconv_cast_flat_emit_seen(e, t);
     if (clconv_cast_packs_any(t))
@@ -190,7 +199,8 @@ static void emit(clconv_emit *e, const clconv_task *t)
     if (sums)
         clconv_sizes_emit(e);
     clconv_cast_part w = clconv_cast_part_of(t, CLCONV_W);
-    if ((rest & CLCONV_BIT(CLCONV_W)) && clconv_cast_is_like_x(t, w)) {
+    if (rest & (CLCONV_BIT(CLCONV_X) | CLCONV_BIT(CLCONV_W)) &&
+        clconv_cast_is_like_x(t, w)) {
         rest &= ~(CLCONV_BIT(CLCONV_X) | CLCONV_BIT(CLCONV_W));
         clconv_cast_flat_emit(
             e, t, (clconv_cast_part){.tensor = CLCONV_X, .copies = w.copies});

@@ -51,6 +51,22 @@ bool clconv_cast_is_like_x(const clconv_task *t, clconv_cast_part w)
             w.copies == clconv_cast_part_of(t, CLCONV_X).copies);
 }
 
+bool clconv_cast_counts_w_beside(const clconv_task *t, clconv_cast_part a)
+{
+    unsigned reads = clconv_cast_flat_reads(t);
+    return a.bias && (reads & CLCONV_BIT(CLCONV_DY)) &&
+           (reads & CLCONV_BIT(CLCONV_W)) &&
+           !((t->copies | t->counts) & CLCONV_BIT(CLCONV_W));
+}
+
+/* Whose functions count W there. */
+static clconv_tensor counter_of_w(const clconv_task *t)
+{
+    bool has_x = clconv_cast_flat_reads(t) & CLCONV_BIT(CLCONV_X);
+    clconv_cast_part w = clconv_cast_part_of(t, CLCONV_W);
+    return has_x && clconv_cast_is_like_x(t, w) ? CLCONV_X : CLCONV_W;
+}
+
 static const char *entry_of(const clconv_task *t, clconv_cast_part a)
 {
     if (a.bias)
@@ -113,6 +129,21 @@ static int64_t elements_of(const clconv_problem *p, clconv_tensor tensor,
     return clconv_problem_elements(p, CLCONV_W);
 }
 
+static int64_t chunks_of(const clconv_task *t, clconv_tensor tensor,
+                         int64_t batch)
+{
+    return clconv_divide_up(elements_of(t->problem, tensor, batch),
+                            t->values[CLCONV_CAST_CHUNK]);
+}
+
+static void add_w_beside(const clconv_task *t, clconv_pass *pass)
+{
+    clconv_entry_arg(pass, CLCONV_ARG_TENSOR, CLCONV_W);
+    clconv_entry_arg(pass, CLCONV_ARG_COUNTS, CLCONV_W);
+    clconv_entry_arg(pass, CLCONV_ARG_ELEMENTS, CLCONV_W);
+    pass->groups += (size_t)chunks_of(t, CLCONV_W, 0);
+}
+
 clconv_pass clconv_cast_flat_pass(const clconv_task *t, clconv_cast_part a,
                                   int64_t batch)
 {
@@ -132,12 +163,13 @@ clconv_pass clconv_cast_flat_pass(const clconv_task *t, clconv_cast_part a,
         clconv_entry_arg(&pass, CLCONV_ARG_SCRATCH, CLCONV_DY);
         clconv_entry_arg(&pass, CLCONV_ARG_SIZES, CLCONV_DY);
     } else {
-        groups = clconv_divide_up(elements_of(t->problem, a.tensor, batch),
-                                  t->values[CLCONV_CAST_CHUNK]);
+        groups = chunks_of(t, a.tensor, batch);
         clconv_entry_arg(&pass, CLCONV_ARG_ELEMENTS, a.tensor);
     }
     pass.groups = (size_t)groups;
     pass.local = (size_t)t->values[CLCONV_CAST_LWS];
+    if (clconv_cast_counts_w_beside(t, a))
+        add_w_beside(t, &pass);
     return pass;
 }
 
@@ -359,6 +391,26 @@ static void emit_flat(clconv_emit *e, const clconv_task *t, clconv_cast_part a)
 
 /* ---- dbias: planes and pixels ----------------------------------------- */
 
+/* The last work-groups count W, if a report is wanted. */
+static void emit_w_beside(clconv_emit *e, const clconv_task *t)
+{
+    clconv_emit_set_text(e, "counter", clconv_tensor_name(counter_of_w(t)));
+    clconv_emit_line(e, "const long w_groups = (elements + $chunk - 1) / "
+                        "$chunk;");
+    clconv_emit_line(e, "const long w_group = (long)get_group_id(0) - "
+                        "(long)get_num_groups(0) + w_groups;");
+    clconv_emit_open(e, "if (w_group >= 0)");
+    clconv_emit_open(e, "if (w && w_counts)");
+    clconv_emit_line(e, "const long w_begin = w_group * $chunk;");
+    clconv_emit_line(e,
+                     "cast_${counter}_range(w, w_begin, min(w_begin + $chunk, "
+                     "elements), 1, &tally);");
+    clconv_emit_line(e, "counts_flush(w_counts, &tally);");
+    clconv_emit_close(e);
+    clconv_emit_line(e, "return;");
+    clconv_emit_close(e);
+}
+
 /* One unit of a group: sum becomes scratch[unit]. */
 static void emit_unit(clconv_emit *e, const clconv_task *t)
 {
@@ -387,6 +439,8 @@ static void emit_planes(clconv_emit *e, const clconv_task *t, clconv_cast_part a
     if (t->values[CLCONV_CAST_LWS] > 1)
         clconv_emit_line(e, "__local float sums[$lws];");
     emit_begin(e);
+    if (clconv_cast_counts_w_beside(t, a))
+        emit_w_beside(e, t);
     clconv_emit_line(e, "long plane = (long)sizes.p * sizes.q;");
     clconv_emit_line(e, "long parts = (plane + $chunk - 1) / $chunk;");
     clconv_emit_line(e, "long units = (long)sizes.n * sizes.k * parts;");
@@ -455,6 +509,8 @@ static void emit_pixels(clconv_emit *e, const clconv_task *t, clconv_cast_part a
         emit_column(e, t, vec);
     clconv_entry_open(e, t, &pass, NULL);
     emit_begin(e);
+    if (clconv_cast_counts_w_beside(t, a))
+        emit_w_beside(e, t);
     clconv_emit_line(e, "long pixels = (long)sizes.n * sizes.p * sizes.q;");
     clconv_emit_line(e, "int share = max($min_pixels, $chunk / sizes.k);");
     clconv_emit_line(e, "long first = (long)get_group_id(0) * share;");
@@ -529,8 +585,7 @@ void clconv_cast_flat_emit_bias(clconv_emit *e, const clconv_task *t)
     clconv_emit_close(e);
 }
 
-/* One tensor's functions and its entry point. */
-void clconv_cast_flat_emit(clconv_emit *e, const clconv_task *t,
+static void emit_functions(clconv_emit *e, const clconv_task *t,
                            clconv_cast_part a)
 {
     set_parameters(e, t, a);
@@ -538,6 +593,18 @@ void clconv_cast_flat_emit(clconv_emit *e, const clconv_task *t,
     emit_cast(e, t, a, 1);
     if (t->values[CLCONV_CAST_VEC] > 1)
         emit_cast(e, t, a, t->values[CLCONV_CAST_VEC]);
+}
+
+/* One tensor's functions and its entry point. */
+void clconv_cast_flat_emit(clconv_emit *e, const clconv_task *t,
+                           clconv_cast_part a)
+{
+    if (clconv_cast_counts_w_beside(t, a) && counter_of_w(t) == CLCONV_W) {
+        clconv_cast_part w = clconv_cast_part_of(t, CLCONV_W);
+        emit_functions(e, t, w);
+        emit_range(e, t, w);
+    }
+    emit_functions(e, t, a);
     if (!a.bias)
         emit_flat(e, t, a);
     else if (t->problem->layout == CLCONV_NCHW)

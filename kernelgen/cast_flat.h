@@ -8,6 +8,7 @@
  *         as many small ones as a chunk holds
  *     pixels (dbias, NHWC): a work-group takes rows [k] of consecutive
  *         pixels; a work-item takes vectors i, i + lws, ... of every row
+ *         (both: where W is only counted, more work-groups do it, each a chunk)
  *     bias: one work-item a channel sums the partial sums of planes or pixels
  *
  * Partial sums of dbias (scratch, fp32): planes[unit], pixels[group][k].
@@ -44,6 +45,9 @@ unsigned clconv_cast_flat_reads(const clconv_task *t);
 
 /* Does W go through the entry point of X? */
 bool clconv_cast_is_like_x(const clconv_task *t, clconv_cast_part w);
+
+/* Is W, which is only counted, counted by work-groups of that part's pass? */
+bool clconv_cast_counts_w_beside(const clconv_task *t, clconv_cast_part a);
 
 /* Partial sums of dbias, and work-groups that make them. */
 int64_t clconv_cast_flat_sums(const clconv_task *t, int64_t batch,

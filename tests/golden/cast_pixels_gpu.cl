@@ -330,13 +330,29 @@ void cast_pixels(
     __global const float *dy, long dy_offset,
     __global uint *dy_counts, long dy_counts_offset,
     __global float *scratch, long scratch_offset,
-    sizes_t sizes) {
+    sizes_t sizes,
+    __global const float *w, long w_offset,
+    __global uint *w_counts, long w_counts_offset,
+    long elements) {
     dy += dy_offset;
     if (dy_counts)
         dy_counts += dy_counts_offset;
     scratch += scratch_offset;
+    w += w_offset;
+    if (w_counts)
+        w_counts += w_counts_offset;
     int counting = dy_counts != 0;
     counts_t tally = { 0 };
+    const long w_groups = (elements + 16384 - 1) / 16384;
+    const long w_group = (long)get_group_id(0) - (long)get_num_groups(0) + w_groups;
+    if (w_group >= 0) {
+        if (w && w_counts) {
+            const long w_begin = w_group * 16384;
+            cast_x_range(w, w_begin, min(w_begin + 16384, elements), 1, &tally);
+            counts_flush(w_counts, &tally);
+        }
+        return;
+    }
     long pixels = (long)sizes.n * sizes.p * sizes.q;
     int share = max(16, 16384 / sizes.k);
     long first = (long)get_group_id(0) * share;
