@@ -101,8 +101,8 @@ unsigned clconv_cast_serves(clconv_cast_part a)
 {
     static const unsigned copy_serves[] = {
         [CLCONV_DY] = CLCONV_OP_DW | CLCONV_OP_DX,
-        [CLCONV_X] = CLCONV_OP_DW,
-        [CLCONV_W] = CLCONV_OP_DX,
+        [CLCONV_X] = CLCONV_OP_DW | CLCONV_OP_FORWARD,
+        [CLCONV_W] = CLCONV_OP_DX | CLCONV_OP_FORWARD,
     };
     return (a.copies ? copy_serves[a.tensor] : 0) |
            (a.bias ? (unsigned)CLCONV_OP_DB : 0);

@@ -67,8 +67,9 @@ static void set_type(clconv_emit *e, const clconv_task *t, const clconv_arg *arg
         type = "float";
     if (arg->kind == CLCONV_ARG_COUNTS)
         type = "uint";
-    bool input = arg->tensor <= CLCONV_W && (arg->kind == CLCONV_ARG_TENSOR ||
-                                             arg->kind == CLCONV_ARG_OPERAND);
+    bool input =
+        clconv_tensor_is_input(arg->tensor) &&
+        (arg->kind == CLCONV_ARG_TENSOR || arg->kind == CLCONV_ARG_OPERAND);
     clconv_emit_set_text(e, "const", input ? "const " : "");
     clconv_emit_set_text(e, "type", type);
 }

@@ -139,12 +139,21 @@ static bool has_kernel(const clconv_steps *steps, const char *name)
     return false;
 }
 
+/* Y if the plan names a kernel for it, else all gradients. */
+static unsigned ops_of(const char *plan)
+{
+    clconv_choice choices[CLCONV_ROLES];
+    bool forward = clconv_choices_parse(plan, choices) == CLCONV_OK &&
+                   choices[CLCONV_ROLE_FORWARD].kernel;
+    return forward ? CLCONV_OP_FORWARD : CLCONV_OP_BACKWARD;
+}
+
 static clconv_status make_steps(const gen_options *o, clconv_steps *out)
 {
     clconv_desc desc;
     clconv_problem problem;
     clconv_request request = {
-        .ops = CLCONV_OP_BACKWARD,
+        .ops = ops_of(o->plan),
         .max_workspace = SIZE_MAX,
         .plan = o->plan,
     };

@@ -20,7 +20,8 @@ typedef enum clconv_role {
     CLCONV_ROLE_CAST,
     CLCONV_ROLE_BWD_DATA,   /* computes dX */
     CLCONV_ROLE_BWD_WEIGHT, /* computes dW */
-    CLCONV_ROLE_BACKWARD    /* all of it: dX, dW, dbias, without a cast */
+    CLCONV_ROLE_BACKWARD,   /* all of it: dX, dW, dbias, without a cast */
+    CLCONV_ROLE_FORWARD     /* computes Y */
 } clconv_role;
 
 /* Beside CLCONV_BIT(operand), in the bits of copies: its packed copy. */

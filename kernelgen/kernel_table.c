@@ -33,6 +33,7 @@ extern const clconv_kernel clconv_bwd_weight_tile;
 extern const clconv_kernel clconv_bwd_weight_panel;
 extern const clconv_kernel clconv_bwd_weight_local;
 extern const clconv_kernel clconv_bwd_weight_generic;
+extern const clconv_kernel clconv_forward_generic;
 
 const clconv_kernel *const clconv_kernels[] = {
     &clconv_cast,
@@ -60,6 +61,7 @@ const clconv_kernel *const clconv_kernels[] = {
     &clconv_bwd_weight_panel,
     &clconv_bwd_weight_local,
     &clconv_bwd_weight_generic,
+    &clconv_forward_generic,
 };
 
 const int clconv_kernel_count =

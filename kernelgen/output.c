@@ -70,6 +70,9 @@ void clconv_output_emit_store(clconv_emit *e, const clconv_problem *p,
     clconv_emit_open(e, "if (beta != 0.0f)");
     clconv_emit_line(e, "value += beta * $old;");
     clconv_emit_close(e);
+    if (tensor == CLCONV_Y && p->activation == CLCONV_RELU)
+        clconv_emit_line(e, "value = select(value, ($float)0.0f, "
+                            "value < 0.0f);");
     if (counted) {
         clconv_emit_line(e, "$float before = value;");
         clconv_emit_line(e, "value = round_$tensor$vn(value);");

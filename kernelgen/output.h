@@ -1,7 +1,8 @@
 /*
- * Emits how an output (dW, db or dX) is stored: times the epilogue's power of
- * two, plus beta times the old value, rounded and counted if the tensor is
- * fp16. Emit the functions once, between functions, then use them:
+ * Emits how an output (dW, db, dX or Y) is stored: times the epilogue's power
+ * of two, plus beta times the old value, Y's through its activation, rounded and
+ * counted if the tensor is fp16. Emit the functions once, between functions,
+ * then use them:
  *
  *     clconv_output_emit_store(e, t->problem, CLCONV_DX, 16);
  *     ... entry_open with CLCONV_ARG_TENSOR dX, CLCONV_ARG_BETA and, if

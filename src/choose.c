@@ -128,7 +128,8 @@ static clconv_status choose_instant(const chooser *c, clconv_steps *out,
                                     clconv_match *used)
 {
     clconv_request request = c->request;
-    request.suggestion = "cast:vec=4;bwd_data_generic;bwd_weight_generic";
+    request.suggestion = "cast:vec=4;bwd_data_generic;bwd_weight_generic;"
+                         "forward_generic";
     request.suggestion_why = "compiles fastest";
     *used = (clconv_match){.record = NULL};
     return clconv_planner_choose(c->problem, c->device, &request, out);

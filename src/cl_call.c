@@ -36,20 +36,26 @@ clconv_problem clconv_call_problem(const clconv_steps *steps, int64_t batch)
 static const struct {
     clconv_op op;
     clconv_tensor tensor;
-    const char *name;
+    const char *name, *beta;
 } outputs[] = {
-    {CLCONV_OP_DW, CLCONV_DW, "CLCONV_OP_DW"},
-    {CLCONV_OP_DB, CLCONV_DB, "CLCONV_OP_DB"},
-    {CLCONV_OP_DX, CLCONV_DX, "CLCONV_OP_DX"},
+    {CLCONV_OP_DW, CLCONV_DW, "CLCONV_OP_DW", "beta_w"},
+    {CLCONV_OP_DB, CLCONV_DB, "CLCONV_OP_DB", "beta_b"},
+    {CLCONV_OP_DX, CLCONV_DX, "CLCONV_OP_DX", "beta_x"},
+    {CLCONV_OP_FORWARD, CLCONV_Y, "CLCONV_OP_FORWARD", "beta_y"},
 };
 
 enum { OUTPUTS = sizeof outputs / sizeof *outputs };
+
+static int64_t batch_of(const clconv_steps *steps, int64_t batch)
+{
+    return batch == -1 ? steps->problem.n : batch;
+}
 
 static void copy_args(const clconv_steps *steps,
                       const clconv_backward_args *args, clconv_call *out)
 {
     *out = (clconv_call){
-        .batch = args->batch == -1 ? steps->problem.n : args->batch,
+        .batch = batch_of(steps, args->batch),
         .tensor =
             {
                 [CLCONV_DY] = args->dy,
@@ -68,25 +74,45 @@ static void copy_args(const clconv_steps *steps,
         .workspace = args->workspace,
         .report = args->report,
     };
+}
+
+static void copy_forward_args(const clconv_steps *steps,
+                              const clconv_forward_args *args, clconv_call *out)
+{
+    *out = (clconv_call){
+        .batch = batch_of(steps, args->batch),
+        .tensor =
+            {
+                [CLCONV_X] = args->x,
+                [CLCONV_W] = args->w,
+                [CLCONV_B] = args->b,
+                [CLCONV_Y] = args->y,
+            },
+        .beta = {[CLCONV_Y] = args->beta_y},
+        .workspace = args->workspace,
+        .report = args->report,
+    };
+}
+
+static unsigned wanted_outputs(const clconv_call *call)
+{
+    unsigned wanted = 0;
     for (int i = 0; i < OUTPUTS; ++i)
-        if (out->tensor[outputs[i].tensor].mem)
-            out->wanted |= (unsigned)outputs[i].op;
+        if (call->tensor[outputs[i].tensor].mem)
+            wanted |= (unsigned)outputs[i].op;
+    return wanted;
 }
 
 static clconv_status check_numbers(const clconv_steps *steps,
-                                   const clconv_backward_args *args,
                                    const clconv_call *call)
 {
     if (call->batch < 0 || call->batch > steps->problem.n)
         return INVALID("args.batch is %" PRId64 "; it must be in [0, %" PRId64
                        "] (the description's n), or -1 for all of it",
-                       args->batch, steps->problem.n);
-    if (!isfinite(args->beta_w) || !isfinite(args->beta_b) ||
-        !isfinite(args->beta_x))
-        return INVALID("args.beta_%s must be finite",
-                       !isfinite(args->beta_w)   ? "w"
-                       : !isfinite(args->beta_b) ? "b"
-                                                 : "x");
+                       call->batch, steps->problem.n);
+    for (int i = 0; i < OUTPUTS; ++i)
+        if (!isfinite(call->beta[outputs[i].tensor]))
+            return INVALID("args.%s must be finite", outputs[i].beta);
     return CLCONV_OK;
 }
 
@@ -104,14 +130,16 @@ static clconv_status check_presence(const clconv_steps *steps,
         return CLCONV_OK;
     const unsigned readers[] = {
         [CLCONV_DY] = CLCONV_OP_BACKWARD,
-        [CLCONV_X] = CLCONV_OP_DW,
-        [CLCONV_W] = CLCONV_OP_DX,
+        [CLCONV_X] = CLCONV_OP_DW | CLCONV_OP_FORWARD,
+        [CLCONV_W] = CLCONV_OP_DX | CLCONV_OP_FORWARD,
     };
+    bool forward = (call->wanted & CLCONV_OP_FORWARD) != 0;
     for (clconv_tensor t = CLCONV_DY; t <= CLCONV_W; ++t)
         if ((call->wanted & readers[t]) && !call->tensor[t].mem)
             return INVALID("args.%s.mem is NULL, but %s needs it",
                            clconv_tensor_name(t),
                            t == CLCONV_DY  ? "every output"
+                           : forward       ? "y"
                            : t == CLCONV_X ? "dw"
                                            : "dx");
     return CLCONV_OK;
@@ -235,7 +263,7 @@ static clconv_status check_tensors(cl_context context, const clconv_steps *steps
     clconv_problem p = clconv_call_problem(steps, call->batch);
     clconv_status status = CLCONV_OK;
     for (clconv_tensor t = 0; t < CLCONV_TENSORS && status == CLCONV_OK; ++t) {
-        bool written = t >= CLCONV_DW;
+        bool written = !clconv_tensor_is_input(t);
         bool read = !written || call->beta[t] != 0.0f;
         places[t] = (place){
             .name = clconv_tensor_name(t),
@@ -267,23 +295,46 @@ static clconv_status check_buffers(cl_context context, const clconv_steps *steps
     return status;
 }
 
+/* What is left once the arguments stand in the call. */
+static clconv_status check_call(cl_context context, const clconv_steps *steps,
+                                clconv_call *call)
+{
+    call->wanted = wanted_outputs(call);
+    clconv_status status = check_numbers(steps, call);
+    if (status == CLCONV_OK)
+        status = check_presence(steps, call);
+    if (status == CLCONV_OK)
+        status = check_buffers(context, steps, call);
+    if (call->batch == 0) /* they have no element */
+        call->wanted &= ~(unsigned)(CLCONV_OP_DX | CLCONV_OP_FORWARD);
+    return status;
+}
+
 clconv_status clconv_call_read(cl_context context, const clconv_steps *steps,
                                const clconv_backward_args *args,
                                clconv_call *out)
 {
     clconv_call call;
     copy_args(steps, args, &call);
-    clconv_status status = check_numbers(steps, args, &call);
+    clconv_status status = check_call(context, steps, &call);
     if (status == CLCONV_OK)
-        status = check_presence(steps, &call);
+        *out = call;
+    return status;
+}
+
+clconv_status clconv_call_read_forward(cl_context context,
+                                       const clconv_steps *steps,
+                                       const clconv_forward_args *args,
+                                       clconv_call *out)
+{
+    clconv_call call;
+    if (!args->y.mem)
+        return INVALID("args.y.mem is NULL");
+    copy_forward_args(steps, args, &call);
+    clconv_status status = check_call(context, steps, &call);
     if (status == CLCONV_OK)
-        status = check_buffers(context, steps, &call);
-    if (status != CLCONV_OK)
-        return status;
-    if (call.batch == 0) /* it has no element */
-        call.wanted &= ~(unsigned)CLCONV_OP_DX;
-    *out = call;
-    return CLCONV_OK;
+        *out = call;
+    return status;
 }
 
 /* ---- Queue and events -------------------------------------------------- */

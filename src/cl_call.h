@@ -22,6 +22,12 @@ clconv_status clconv_call_read(cl_context context, const clconv_steps *steps,
                                const clconv_backward_args *args,
                                clconv_call *out);
 
+/* The same for a forward convolution; args.y must be given. */
+clconv_status clconv_call_read_forward(cl_context context,
+                                       const clconv_steps *steps,
+                                       const clconv_forward_args *args,
+                                       clconv_call *out);
+
 clconv_status clconv_call_check_queue(cl_context context, cl_device_id device,
                                       cl_command_queue queue);
 

@@ -44,6 +44,15 @@ void clconv_backward_args_init(clconv_backward_args *args)
         };
 }
 
+void clconv_forward_args_init(clconv_forward_args *args)
+{
+    if (args)
+        *args = (clconv_forward_args){
+            .struct_size = sizeof *args,
+            .batch = -1,
+        };
+}
+
 static clconv_status check_find(const clconv_plan_options *o)
 {
     if (o->plan)
@@ -86,15 +95,29 @@ static clconv_status read_options(const clconv_plan_options *options,
 
 static clconv_status check_ops(unsigned ops)
 {
-    if (ops & CLCONV_OP_FORWARD)
-        return clconv_fail(CLCONV_UNSUPPORTED,
-                           "ops: CLCONV_OP_FORWARD is not supported yet");
+    if (ops == CLCONV_OP_FORWARD)
+        return CLCONV_OK;
     if (ops == 0 || (ops & ~(unsigned)CLCONV_OP_BACKWARD))
         return clconv_fail(CLCONV_INVALID_ARGUMENT,
                            "ops is 0x%x; it must be a mask of CLCONV_OP_DW, "
-                           "CLCONV_OP_DB and CLCONV_OP_DX, not 0",
+                           "CLCONV_OP_DB and CLCONV_OP_DX, not 0, or "
+                           "CLCONV_OP_FORWARD alone",
                            ops);
     return CLCONV_OK;
+}
+
+/* What only the forward convolution asks of a problem and its options. */
+static clconv_status check_forward(unsigned ops,
+                                   const clconv_plan_options *options,
+                                   const clconv_problem *problem)
+{
+    if (!(ops & CLCONV_OP_FORWARD))
+        return CLCONV_OK;
+    if (options->mode == CLCONV_PLAN_FIND || options->mode == CLCONV_PLAN_TUNED)
+        return clconv_fail(CLCONV_UNSUPPORTED,
+                           "options.mode: CLCONV_OP_FORWARD is not tuned yet; "
+                           "use CLCONV_PLAN_DEFAULT");
+    return clconv_problem_check_forward(problem);
 }
 
 /* ---- Making a plan ----------------------------------------------------- */
@@ -314,6 +337,8 @@ clconv_status clconv_plan_create(clconv_context *context,
         status = read_options(options, &o);
     if (status == CLCONV_OK)
         status = clconv_problem_init(desc, &problem);
+    if (status == CLCONV_OK)
+        status = check_forward(ops, &o, &problem);
     if (status != CLCONV_OK)
         return status;
     if (o.mode == CLCONV_PLAN_FIND)
@@ -351,9 +376,12 @@ clconv_status clconv_plan_workspace_size(const clconv_plan *plan, size_t *bytes)
     return CLCONV_OK;
 }
 
-static clconv_status read_args(const clconv_plan *plan,
-                               const clconv_backward_args *args,
-                               clconv_call *out)
+/* Reads a call's arguments of either kind, checked against the plan. */
+typedef clconv_status read_args_fn(const clconv_plan *plan, const void *args,
+                                   clconv_call *out);
+
+static clconv_status read_backward(const clconv_plan *plan, const void *args,
+                                   clconv_call *out)
 {
     clconv_backward_args a;
     clconv_backward_args_init(&a);
@@ -364,11 +392,23 @@ static clconv_status read_args(const clconv_plan *plan,
     return clconv_call_read(plan->context->cl_ctx, &plan->steps, &a, out);
 }
 
-clconv_status clconv_enqueue_backward(clconv_plan *plan, cl_command_queue queue,
-                                      const clconv_backward_args *args,
-                                      cl_uint num_events_in_wait_list,
-                                      const cl_event *event_wait_list,
-                                      cl_event *event)
+static clconv_status read_forward(const clconv_plan *plan, const void *args,
+                                  clconv_call *out)
+{
+    clconv_forward_args a;
+    clconv_forward_args_init(&a);
+    clconv_status status = clconv_struct_read(
+        "args", "clconv_forward_args_init", args, &a, sizeof a);
+    if (status != CLCONV_OK)
+        return status;
+    return clconv_call_read_forward(plan->context->cl_ctx, &plan->steps, &a,
+                                    out);
+}
+
+static clconv_status enqueue(clconv_plan *plan, cl_command_queue queue,
+                             const void *args, read_args_fn *read,
+                             cl_uint wait_count, const cl_event *wait_list,
+                             cl_event *event)
 {
     if (!plan || !args)
         return clconv_fail(CLCONV_INVALID_ARGUMENT, "%s is NULL",
@@ -380,12 +420,32 @@ clconv_status clconv_enqueue_backward(clconv_plan *plan, cl_command_queue queue,
         status =
             clconv_call_check_queue(context->cl_ctx, context->cl_device, queue);
     if (status == CLCONV_OK)
-        status = clconv_call_check_wait_list(
-            context->cl_ctx, num_events_in_wait_list, event_wait_list);
+        status =
+            clconv_call_check_wait_list(context->cl_ctx, wait_count, wait_list);
     if (status == CLCONV_OK)
-        status = read_args(plan, args, &call);
+        status = read(plan, args, &call);
     if (status != CLCONV_OK)
         return status;
-    return clconv_launch_run(plan->launch, queue, &call,
-                             num_events_in_wait_list, event_wait_list, event);
+    return clconv_launch_run(plan->launch, queue, &call, wait_count, wait_list,
+                             event);
+}
+
+clconv_status clconv_enqueue_backward(clconv_plan *plan, cl_command_queue queue,
+                                      const clconv_backward_args *args,
+                                      cl_uint num_events_in_wait_list,
+                                      const cl_event *event_wait_list,
+                                      cl_event *event)
+{
+    return enqueue(plan, queue, args, read_backward, num_events_in_wait_list,
+                   event_wait_list, event);
+}
+
+clconv_status clconv_enqueue_forward(clconv_plan *plan, cl_command_queue queue,
+                                     const clconv_forward_args *args,
+                                     cl_uint num_events_in_wait_list,
+                                     const cl_event *event_wait_list,
+                                     cl_event *event)
+{
+    return enqueue(plan, queue, args, read_forward, num_events_in_wait_list,
+                   event_wait_list, event);
 }

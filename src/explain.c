@@ -20,16 +20,24 @@ static void explain_device(const clconv_device *d, clconv_text *out)
     clconv_text_puts(out, ")\n");
 }
 
-/* "dw, db" of an op mask. */
+/* "dw, db" of an op mask, in the order of clconv_op's bits. */
 static void explain_ops(unsigned ops, clconv_text *out)
 {
-    static const char *const names[] = {"dw", "db", "dx"};
+    static const char *const names[] = {"dw", "db", "dx", "y"};
     const char *separator = "";
-    for (unsigned i = 0; i < 3; ++i)
+    for (unsigned i = 0; i < sizeof names / sizeof *names; ++i)
         if (ops & (1u << i)) {
             clconv_text_printf(out, "%s%s", separator, names[i]);
             separator = ", ";
         }
+}
+
+/* What a pass serves in this plan: a cast's serves gradients and Y. */
+static unsigned served(const clconv_plan *plan, const clconv_pass *pass)
+{
+    bool forward = (plan->steps.ops & CLCONV_OP_FORWARD) != 0;
+    return pass->serves &
+           (forward ? (unsigned)CLCONV_OP_FORWARD : CLCONV_OP_BACKWARD);
 }
 
 static void explain_passes(const clconv_plan *plan, int index, clconv_text *out)
@@ -41,8 +49,9 @@ static void explain_passes(const clconv_plan *plan, int index, clconv_text *out)
     for (int i = 0; i < count; ++i) {
         clconv_text_printf(out, "    %s: %zu groups of %zu", pass[i].entry,
                            pass[i].groups, pass[i].local);
-        clconv_text_puts(out, pass[i].serves ? ", for " : "");
-        explain_ops(pass[i].serves, out);
+        unsigned ops = served(plan, &pass[i]);
+        clconv_text_puts(out, ops ? ", for " : "");
+        explain_ops(ops, out);
         clconv_text_puts(out, pass[i].counts ? ", counts" : "");
         clconv_text_puts(out, "\n");
     }
@@ -143,9 +152,10 @@ static void explain_workspace(const clconv_steps *steps, clconv_text *out)
 
 static double gflop(const clconv_steps *steps)
 {
-    int gradients =
-        ((steps->ops & CLCONV_OP_DW) != 0) + ((steps->ops & CLCONV_OP_DX) != 0);
-    return 1e-9 * gradients * clconv_problem_flops(&steps->problem);
+    int results = ((steps->ops & CLCONV_OP_DW) != 0) +
+                  ((steps->ops & CLCONV_OP_DX) != 0) +
+                  ((steps->ops & CLCONV_OP_FORWARD) != 0);
+    return 1e-9 * results * clconv_problem_flops(&steps->problem);
 }
 
 static void explain(const clconv_plan *plan, clconv_text *out)
@@ -166,7 +176,8 @@ static void explain(const clconv_plan *plan, clconv_text *out)
     clconv_plan_describe_programs(plan, out);
     clconv_text_puts(out, "\n");
     explain_workspace(steps, out);
-    clconv_text_puts(out, "replay: clconv-check --problem \"");
+    clconv_text_printf(out, "replay: clconv-check%s --problem \"",
+                       steps->ops & CLCONV_OP_FORWARD ? " --forward" : "");
     clconv_problem_format(&steps->problem, out);
     clconv_text_puts(out, "\" --plan \"");
     clconv_steps_format(steps, out);

@@ -11,7 +11,7 @@
 #include "kernel.h"
 #include "status.h"
 
-/* The cast, then bwd_data and bwd_weight; or a backward alone. */
+/* The cast, then bwd_data and bwd_weight, or forward; or a backward alone. */
 #define CLCONV_MAX_STEPS 3
 
 /* Workspace pieces start at multiples of this many bytes. */
@@ -73,7 +73,7 @@ typedef struct clconv_choice {
     bool given[CLCONV_MAX_PARAMS];
 } clconv_choice;
 
-#define CLCONV_ROLES 4
+#define CLCONV_ROLES 5
 
 /* INVALID_ARGUMENT with a sentence that names the part of the string and
  * lists what there is. NULL and "" leave all roles open. */

@@ -5,7 +5,8 @@
  * they are, which needs less workspace. The first pair (bwd_data, bwd_weight)
  * that fits the workspace is the plan; the cast follows from the copies that
  * the pair wants. Where both are wanted and neither was named, one kernel for
- * both takes their place if it costs less.
+ * both takes their place if it costs less. Forward is a cast and the first of
+ * its own list that fits.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -166,6 +167,7 @@ static const char *role_text(clconv_role role)
         [CLCONV_ROLE_BWD_DATA] = "dX",
         [CLCONV_ROLE_BWD_WEIGHT] = "dW",
         [CLCONV_ROLE_BACKWARD] = "dX and dW at once",
+        [CLCONV_ROLE_FORWARD] = "Y",
     };
     return texts[role];
 }
@@ -295,6 +297,41 @@ static clconv_status choose_apart(const search *s, size_t max_workspace,
     return fail_workspace(max_workspace, least);
 }
 
+/* ---- Forward ------------------------------------------------------------ */
+
+static void assemble_forward(const search *s, const clconv_step *cast,
+                             const clconv_step *forward, clconv_steps *out)
+{
+    *out = (clconv_steps){.problem = *s->problem, .ops = s->ops};
+    add_cast(s, cast, CLCONV_BIT(CLCONV_X) | CLCONV_BIT(CLCONV_W),
+             forward->copies, forward->counts, out);
+    out->step[out->count++] = *forward;
+    clconv_steps_lay_out(out, s->device);
+}
+
+static clconv_status choose_forward(const search *s, size_t max_workspace,
+                                    clconv_steps *out)
+{
+    candidates cast, forward;
+    clconv_status status = collect(s, CLCONV_ROLE_CAST, &cast);
+    if (status == CLCONV_OK)
+        status = collect(s, CLCONV_ROLE_FORWARD, &forward);
+    if (status != CLCONV_OK)
+        return status;
+    size_t least = SIZE_MAX;
+    for (int i = 0; i < forward.count; ++i) {
+        clconv_steps steps;
+        assemble_forward(s, &cast.step[0], &forward.step[i], &steps);
+        if (steps.workspace <= max_workspace) {
+            *out = steps;
+            return CLCONV_OK;
+        }
+        if (steps.workspace < least)
+            least = steps.workspace;
+    }
+    return fail_workspace(max_workspace, least);
+}
+
 /* ---- One kernel for all ------------------------------------------------ */
 
 static bool wants_both(const search *s)
@@ -364,6 +401,8 @@ static bool names_apart(const clconv_choice choice[CLCONV_ROLES])
 static clconv_status choose(const search *s, size_t max_workspace,
                             clconv_steps *out)
 {
+    if (s->ops & CLCONV_OP_FORWARD)
+        return choose_forward(s, max_workspace, out);
     if (s->choice[CLCONV_ROLE_BACKWARD].kernel)
         return choose_together(s, max_workspace, out);
     clconv_status status = choose_apart(s, max_workspace, out);

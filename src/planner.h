@@ -10,7 +10,7 @@
 
 /* What a plan shall be made for. */
 typedef struct clconv_request {
-    unsigned ops;         /* clconv_op mask of DW, DB, DX, not empty */
+    unsigned ops;         /* clconv_op mask of DW, DB, DX, or FORWARD alone */
     size_t max_workspace; /* bytes */
     const char *plan;     /* a plan string, whole or in part; NULL: open */
     /* Another one, of a tuned record, for the roles that plan leaves open, and

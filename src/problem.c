@@ -98,6 +98,9 @@ static clconv_status check_fields(const clconv_desc *d)
         RANGE(dx_log2, -CLCONV_LOG2_MAX, CLCONV_LOG2_MAX),
         RANGE(overflow, CLCONV_SATURATE, CLCONV_TO_INF),
         RANGE(alignment, 2, 4096),
+        RANGE(y_type, CLCONV_F32, CLCONV_F16),
+        RANGE(b_type, CLCONV_F32, CLCONV_F16),
+        RANGE(activation, CLCONV_IDENTITY, CLCONV_RELU),
     };
     return check_ranges(ranges, COUNT(ranges));
 }
@@ -264,11 +267,14 @@ static void fill(const clconv_desc *d, int64_t p, int64_t q, clconv_problem *out
                 [CLCONV_DW] = d->dw_type,
                 [CLCONV_DB] = d->db_type,
                 [CLCONV_DX] = d->dx_type,
+                [CLCONV_Y] = d->y_type,
+                [CLCONV_B] = d->b_type,
             },
         .scale_log2 = d->scale_log2,
         .dy_log2 = d->dy_log2,
         .dx_log2 = d->dx_log2,
         .overflow = d->overflow,
+        .activation = d->activation,
         .alignment = d->alignment,
     };
 }
@@ -288,13 +294,30 @@ clconv_status clconv_problem_init(const clconv_desc *desc, clconv_problem *out)
     return CLCONV_OK;
 }
 
+clconv_status clconv_problem_check_forward(const clconv_problem *p)
+{
+    bool all_fp16 =
+        p->type[CLCONV_Y] == CLCONV_F16 && p->type[CLCONV_B] == CLCONV_F16;
+    if (p->alignment >= 4 || all_fp16)
+        return CLCONV_OK;
+    return INVALID("desc.alignment is %zu; it must be at least 4 where y or b "
+                   "is fp32",
+                   p->alignment);
+}
+
 const char *clconv_tensor_name(clconv_tensor tensor)
 {
     static const char *const names[CLCONV_TENSORS] = {
         [CLCONV_DY] = "dy", [CLCONV_X] = "x",   [CLCONV_W] = "w",
         [CLCONV_DW] = "dw", [CLCONV_DB] = "db", [CLCONV_DX] = "dx",
+        [CLCONV_Y] = "y",   [CLCONV_B] = "b",
     };
     return names[tensor];
+}
+
+bool clconv_tensor_is_input(clconv_tensor tensor)
+{
+    return tensor <= CLCONV_W || tensor == CLCONV_B;
 }
 
 clconv_problem clconv_problem_merge_groups(const clconv_problem *p,
@@ -310,12 +333,14 @@ clconv_problem clconv_problem_merge_groups(const clconv_problem *p,
 int64_t clconv_problem_elements(const clconv_problem *p, clconv_tensor tensor)
 {
     switch (tensor) {
-    case CLCONV_DY: return p->n * p->k * p->p * p->q;
+    case CLCONV_DY:
+    case CLCONV_Y: return p->n * p->k * p->p * p->q;
     case CLCONV_X:
     case CLCONV_DX: return p->n * p->c * p->h * p->w;
     case CLCONV_W:
     case CLCONV_DW: return p->k * p->group_c * p->r * p->s;
-    case CLCONV_DB: return p->k;
+    case CLCONV_DB:
+    case CLCONV_B: return p->k;
     case CLCONV_TENSORS: break;
     }
     return 0;
@@ -342,12 +367,14 @@ clconv_strides clconv_problem_strides(const clconv_problem *p,
                                       clconv_tensor tensor)
 {
     switch (tensor) {
-    case CLCONV_DY: return dense(p->layout, p->k, p->p, p->q);
+    case CLCONV_DY:
+    case CLCONV_Y: return dense(p->layout, p->k, p->p, p->q);
     case CLCONV_X:
     case CLCONV_DX: return dense(p->layout, p->c, p->h, p->w);
     case CLCONV_W:
     case CLCONV_DW: return dense(p->layout, p->group_c, p->r, p->s);
     case CLCONV_DB:
+    case CLCONV_B:
     case CLCONV_TENSORS: break;
     }
     return (clconv_strides){0, 1, 0, 0};
@@ -376,6 +403,8 @@ int clconv_problem_epilogue_log2(const clconv_problem *p, clconv_tensor tensor)
     case CLCONV_DY:
     case CLCONV_X:
     case CLCONV_W:
+    case CLCONV_Y:
+    case CLCONV_B:
     case CLCONV_TENSORS: break;
     }
     return 0;

@@ -21,11 +21,13 @@ typedef enum clconv_tensor {
     CLCONV_DW,
     CLCONV_DB,
     CLCONV_DX,
+    CLCONV_Y,
+    CLCONV_B, /* the bias of a forward convolution: it is not counted */
     CLCONV_TENSORS
 } clconv_tensor;
 
-/* Element strides of a tensor over its four roles. For dY: image, channel k,
- * row p, column q; for X and dX: image, channel c, row h, column w; for W and
+/* Element strides of a tensor over its four roles. For dY and Y: image, channel
+ * k, row p, column q; for X and dX: image, channel c, row h, column w; for W and
  * dW: output channel k, channel within the group, row r, column s. */
 typedef struct clconv_strides {
     int64_t image, channel, row, column;
@@ -46,6 +48,7 @@ typedef struct clconv_problem {
     clconv_type type[CLCONV_TENSORS];
     int scale_log2, dy_log2, dx_log2;
     clconv_overflow overflow;
+    clconv_activation activation; /* of Y */
     size_t alignment;
 } clconv_problem;
 
@@ -59,8 +62,14 @@ clconv_status clconv_problem_read_desc(const clconv_desc *desc,
  * what this version lacks. */
 clconv_status clconv_problem_init(const clconv_desc *desc, clconv_problem *out);
 
+/* INVALID_ARGUMENT if Y or its bias is fp32 and need not be aligned to 4. */
+clconv_status clconv_problem_check_forward(const clconv_problem *p);
+
 /* The problem string, see clconv_desc_format(). */
 void clconv_problem_format(const clconv_problem *p, clconv_text *out);
+
+/* May kernels only read it? */
+bool clconv_tensor_is_input(clconv_tensor tensor);
 
 /* "dy", "x", ... as the report and the problem string spell them. */
 const char *clconv_tensor_name(clconv_tensor tensor);
@@ -86,7 +95,7 @@ int clconv_problem_cast_log2(const clconv_problem *p, clconv_tensor tensor);
  * so that the output is in the units that the description promises. */
 int clconv_problem_epilogue_log2(const clconv_problem *p, clconv_tensor tensor);
 
-/* Multiply-adds of one gradient (dW or dX), times two. */
+/* Multiply-adds of one gradient (dW or dX) or of Y, times two. */
 double clconv_problem_flops(const clconv_problem *p);
 
 #endif

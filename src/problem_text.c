@@ -48,7 +48,8 @@ static const flag flags[] = {
     FLAG("x16", x_type, CLCONV_F16),      FLAG("w16", w_type, CLCONV_F16),
     FLAG("dy16", dy_type, CLCONV_F16),    FLAG("dw16", dw_type, CLCONV_F16),
     FLAG("db16", db_type, CLCONV_F16),    FLAG("dx16", dx_type, CLCONV_F16),
-    FLAG("inf", overflow, CLCONV_TO_INF),
+    FLAG("y16", y_type, CLCONV_F16),      FLAG("b16", b_type, CLCONV_F16),
+    FLAG("inf", overflow, CLCONV_TO_INF), FLAG("relu", activation, CLCONV_RELU),
 };
 
 /* Flags with a number: an exponent, or the alignment. */
@@ -131,6 +132,8 @@ void clconv_problem_format(const clconv_problem *p, clconv_text *out)
     d.x_type = p->type[CLCONV_X], d.w_type = p->type[CLCONV_W];
     d.dy_type = p->type[CLCONV_DY], d.dw_type = p->type[CLCONV_DW];
     d.db_type = p->type[CLCONV_DB], d.dx_type = p->type[CLCONV_DX];
+    d.y_type = p->type[CLCONV_Y], d.b_type = p->type[CLCONV_B];
+    d.activation = p->activation;
     d.scale_log2 = p->scale_log2;
     d.dy_log2 = p->dy_log2, d.dx_log2 = p->dx_log2;
     d.alignment = p->alignment;
@@ -278,8 +281,8 @@ static clconv_status parse_flag(parser *in, clconv_desc *d)
         d->alignment = (size_t)value;
         return CLCONV_OK;
     }
-    return fail_at(in, "nhwc, fp32, x16, w16, dy16, dw16, db16, dx16, inf, "
-                       "scaleN, dylogN, dxlogN or alignN");
+    return fail_at(in, "nhwc, fp32, x16, w16, dy16, dw16, db16, dx16, y16, "
+                       "b16, inf, relu, scaleN, dylogN, dxlogN or alignN");
 }
 
 clconv_status clconv_desc_parse(const char *text, clconv_desc *desc)

@@ -1,11 +1,11 @@
 /*
  * libclconv: gradients of a 2-D convolution on OpenCL, in mixed precision
- * without losing small gradients.
+ * without losing small gradients; and the convolution itself.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
  * How to read this file: the description of a problem, then the three
- * objects in the order of use (context, plan, one enqueue), then the report
+ * objects in the order of use (context, plan, the enqueues), then the report
  * of what rounding did, then texts and errors. A first program:
  *
  *     clconv_desc desc;
@@ -121,6 +121,12 @@ typedef enum clconv_scale {
     CLCONV_SCALE_DYNAMIC = 1 /* chosen on the device: unsupported in 0.1 */
 } clconv_scale;
 
+/* What the epilogue of the forward convolution does to y, last of all. */
+typedef enum clconv_activation {
+    CLCONV_IDENTITY = 0,
+    CLCONV_RELU = 1 /* below 0 becomes 0; a NaN stays */
+} clconv_activation;
+
 /* scale_log2, dy_log2 and dx_log2 lie in [-CLCONV_LOG2_MAX, CLCONV_LOG2_MAX]. */
 #define CLCONV_LOG2_MAX 40
 #define CLCONV_SCALE_LOG2_DEFAULT 10
@@ -173,6 +179,11 @@ typedef struct clconv_desc {
     /* Every buffer offset given later is a multiple of this many bytes: a
      * power of two from the size of the element to 4096; default 16. */
     size_t alignment;
+
+    /* Of CLCONV_OP_FORWARD alone: the types of y and of the bias b, default
+     * CLCONV_F32, and what is applied to y, default CLCONV_IDENTITY. */
+    clconv_type y_type, b_type;
+    clconv_activation activation;
 } clconv_desc;
 
 CLCONV_API void clconv_desc_init(clconv_desc *desc);
@@ -190,8 +201,8 @@ CLCONV_API clconv_status clconv_desc_output_shape(const clconv_desc *desc,
  * what differs from the defaults. After the sizes: u2 or u2x1 (stride),
  * p1, p1x2 (height x width) or p1x0x2x0 (top x bottom x left x right),
  * d2 or d2x1 (dilation), g4 (groups); then, each after an underscore:
- * nhwc, fp32, x16 w16 dy16 dw16 db16 dx16 (fp16 tensors), scale0 (scale_log2),
- * dylog3, dxlog10, inf (overflow), align4.
+ * nhwc, fp32, x16 w16 dy16 dw16 db16 dx16 y16 b16 (fp16 tensors), inf
+ * (overflow), relu (activation), scale0 (scale_log2), dylog3, dxlog10, align4.
  *
  * clconv_desc_format writes at most size bytes, always terminated, and
  * returns the length that the whole string has, as snprintf does. It checks
@@ -272,7 +283,7 @@ typedef enum clconv_op {
     CLCONV_OP_DB = 2,
     CLCONV_OP_DX = 4,
     CLCONV_OP_BACKWARD = 7,
-    CLCONV_OP_FORWARD = 8 /* unsupported in 0.1 */
+    CLCONV_OP_FORWARD = 8 /* y; alone, never beside a gradient */
 } clconv_op;
 
 /* What "tuned" means: clconv-tune or CLCONV_PLAN_FIND measured the fastest plan
@@ -338,9 +349,10 @@ CLCONV_API void clconv_plan_options_init(clconv_plan_options *options);
  * them, or takes them from the cache. options may be NULL.
  * Errors: INVALID_ARGUMENT (description, ops, plan string), UNSUPPORTED (no
  * kernel covers this problem within max_workspace; CLCONV_PLAN_TUNED without a
- * record; CLCONV_PLAN_FIND where no plan passed its check; forward, dynamic
- * scale), BUILD_FAILED (with the compiler's first lines; with CLCONV_OFFLINE=1,
- * a program that is not in the cache), OPENCL_ERROR, OUT_OF_MEMORY.
+ * record; CLCONV_PLAN_FIND where no plan passed its check; either of these two
+ * with CLCONV_OP_FORWARD; dynamic scale), BUILD_FAILED (with the compiler's
+ * first lines; with CLCONV_OFFLINE=1, a program that is not in the cache),
+ * OPENCL_ERROR, OUT_OF_MEMORY.
  */
 CLCONV_API clconv_status clconv_plan_create(clconv_context *context,
                                             const clconv_desc *desc,
@@ -350,7 +362,7 @@ CLCONV_API clconv_status clconv_plan_create(clconv_context *context,
 CLCONV_API void clconv_plan_retain(clconv_plan *plan);
 CLCONV_API void clconv_plan_release(clconv_plan *plan); /* NULL: no-op */
 
-/* Bytes that clconv_backward_args.workspace must have, for desc.n images. */
+/* Bytes that the workspace of a call must have, for desc.n images. */
 CLCONV_API clconv_status clconv_plan_workspace_size(const clconv_plan *plan,
                                                     size_t *bytes);
 
@@ -416,6 +428,38 @@ CLCONV_API clconv_status clconv_enqueue_backward(
     cl_uint num_events_in_wait_list, const cl_event *event_wait_list,
     cl_event *event);
 
+typedef struct clconv_forward_args {
+    size_t struct_size; /* set by clconv_forward_args_init() */
+    int64_t batch; /* images in this call, 0 to desc.n; init: -1 = desc.n */
+
+    /* Inputs. b holds an element for each of the k channels; {NULL, 0}: no
+     * bias. It is added in fp32 and never rounded. */
+    clconv_buffer x, w, b;
+
+    /* y = activation(beta_y * y + convolution + b), for any finite beta; 0 (the
+     * default) never reads. Must not overlap another tensor. */
+    clconv_buffer y;
+    float beta_y;
+
+    clconv_buffer workspace, report; /* as in clconv_backward_args */
+} clconv_forward_args;
+
+CLCONV_API void clconv_forward_args_init(clconv_forward_args *args);
+
+/*
+ * Enqueues a forward convolution, with a plan that was created for
+ * CLCONV_OP_FORWARD. Under CLCONV_MIXED, fp32 x and w are rounded to fp16 as
+ * the gradients round them, without a scale, and products are added in fp32. In
+ * all else, errors included, like clconv_enqueue_backward(). With batch 0
+ * nothing is read or written, and the event completes.
+ */
+CLCONV_API clconv_status clconv_enqueue_forward(clconv_plan *plan,
+                                                cl_command_queue queue,
+                                                const clconv_forward_args *args,
+                                                cl_uint num_events_in_wait_list,
+                                                const cl_event *event_wait_list,
+                                                cl_event *event);
+
 /* ---- Report: what the casts did, counted on the device ---------------- */
 
 /* Elements of one tensor. A cast tensor counts what its cast did; a tensor
@@ -434,6 +478,7 @@ typedef struct clconv_counts {
 typedef struct clconv_report {
     clconv_counts dy, x, w;
     clconv_counts dw, db, dx;
+    clconv_counts y;
 } clconv_report;
 
 #ifdef __cplusplus

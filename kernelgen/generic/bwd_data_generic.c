@@ -214,21 +214,15 @@ static void emit_place_type(clconv_emit *e)
     clconv_emit_blank(e);
 }
 
-static void emit_each_tile(clconv_emit *e, const char *statement)
-{
-    clconv_emit_line(e, "#pragma unroll");
-    clconv_emit_line(e, "for (int t = 0; t < $tile; ++t)");
-    clconv_emit_line(e, statement);
-}
-
 /* NCHW: sum[t] = sum over k of dY[n][k][p][q..] * W[k][c + t][r][s]. */
 static void emit_products_nchw(clconv_emit *e, bool prepared)
 {
     clconv_emit_open(e, "for (int k = 0; k < sizes.group_k; ++k)");
     clconv_emit_line(e, "$float v = window_dy$vn(dy, i, dy_end);");
-    emit_each_tile(e, prepared ? "    sum[t] += v * w[f + t];"
-                               : "    sum[t] += v * load_w(w, f + "
-                                 "min(t, past) * sizes.w_channel);");
+    clconv_generic_emit_each_tile(e, prepared
+                                         ? "    sum[t] += v * w[f + t];"
+                                         : "    sum[t] += v * load_w(w, f + "
+                                           "min(t, past) * sizes.w_channel);");
     clconv_emit_line(e, "i += sizes.dy_channel;");
     clconv_emit_line(e,
                      prepared ? "f += sizes.group_c;" : "f += sizes.w_image;");
@@ -261,15 +255,16 @@ static void emit_products_nhwc(clconv_emit *e, int vec)
     clconv_emit_open(e, "for (int k = 0; k < sizes.group_k; k += $vec)");
     clconv_emit_line(e, "float d[$tile * $vec];");
     if (vec == 1)
-        emit_each_tile(e, "    d[t] = load_dy(dy, i[t] + k);");
+        clconv_generic_emit_each_tile(e, "    d[t] = load_dy(dy, i[t] + k);");
     else
-        emit_each_tile(e, "    vstore$vn(window_dy$vn(dy, i[t] + k, dy_end), "
-                          "0, d + t * $vec);");
+        clconv_generic_emit_each_tile(
+            e, "    vstore$vn(window_dy$vn(dy, i[t] + k, dy_end), "
+               "0, d + t * $vec);");
     clconv_emit_line(e, "int count = min($vec, sizes.group_k - k);");
     clconv_emit_open(e, "for (int j = 0; j < count; ++j)");
     clconv_emit_line(e, vec == 1 ? "float v = load_w(w, f);"
                                  : "$float v = window_w$vn(w, f, w_end);");
-    emit_each_tile(e, "    sum[t] += d[t * $vec + j] * v;");
+    clconv_generic_emit_each_tile(e, "    sum[t] += d[t * $vec + j] * v;");
     clconv_emit_line(e, "f += sizes.w_image;");
     clconv_emit_close(e);
     clconv_emit_close(e);
@@ -281,8 +276,9 @@ static void emit_sum_nhwc(clconv_emit *e, int vec)
     clconv_emit_line(e, "long row = at.n * sizes.dy_image + "
                         "p * sizes.dy_row + first_k;");
     clconv_emit_line(e, "long i[$tile];");
-    emit_each_tile(e, "    i[t] = row + clamp(q + t, 0, sizes.q - 1) * "
-                      "sizes.dy_column;");
+    clconv_generic_emit_each_tile(
+        e, "    i[t] = row + clamp(q + t, 0, sizes.q - 1) * "
+           "sizes.dy_column;");
     clconv_emit_line(e, "long f = first_k * sizes.w_image + "
                         "r * sizes.w_row +");
     clconv_emit_line(e, "    s * sizes.w_column + at.c;");
@@ -295,8 +291,9 @@ static void emit_add(clconv_emit *e, bool nchw)
     if (nchw) {
         clconv_emit_line(e, "$int hit = (q + lanes >= 0) & "
                             "(q + lanes < sizes.q);");
-        emit_each_tile(e, "    total[t] = select(total[t], total[t] + sum[t], "
-                          "hit);");
+        clconv_generic_emit_each_tile(
+            e, "    total[t] = select(total[t], total[t] + sum[t], "
+               "hit);");
     } else {
         clconv_emit_line(e, "#pragma unroll");
         clconv_emit_line(e, "for (int t = 0; t < $tile; ++t)");
@@ -317,7 +314,7 @@ static void emit_row(clconv_emit *e, const clconv_task *t)
                         "q >= sizes.q)");
     clconv_emit_line(e, "    continue;");
     clconv_emit_line(e, "$float sum[$tile];");
-    emit_each_tile(e, "    sum[t] = 0.0f;");
+    clconv_generic_emit_each_tile(e, "    sum[t] = 0.0f;");
     if (nchw)
         emit_sum_nchw(e, prepares(t));
     else
@@ -417,7 +414,7 @@ static void emit_tile(clconv_emit *e, const clconv_task *t)
     if (nchw)
         clconv_emit_line(e, "$int lanes = $lanes;");
     clconv_emit_line(e, "$float total[$tile];");
-    emit_each_tile(e, "    total[t] = 0.0f;");
+    clconv_generic_emit_each_tile(e, "    total[t] = 0.0f;");
     emit_taps(e, t);
     emit_put(e, nchw);
     clconv_emit_close(e);

@@ -68,6 +68,13 @@ void clconv_generic_emit_window(clconv_emit *e, const clconv_task *t,
     emit_window16(e);
 }
 
+void clconv_generic_emit_each_tile(clconv_emit *e, const char *statement)
+{
+    clconv_emit_line(e, "#pragma unroll");
+    clconv_emit_line(e, "for (int t = 0; t < $tile; ++t)");
+    clconv_emit_line(e, statement);
+}
+
 void clconv_generic_emit_place(clconv_emit *e, const char *name,
                                const char *count)
 {

@@ -1,5 +1,5 @@
 /*
- * What the two generic kernels share: reads that may reach over the end of a
+ * What the generic kernels share: reads that may reach over the end of a
  * tensor, and how a work-item finds its place.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -19,6 +19,9 @@ void clconv_generic_emit_window(clconv_emit *e, const clconv_task *t,
 
 /* Hole $lanes: the numbers of a vector's elements, 0, 1, ... width-1. */
 void clconv_generic_set_lanes(clconv_emit *e, int width);
+
+/* A loop over the $tile vectors t of a work-item; statement is indented. */
+void clconv_generic_emit_each_tile(clconv_emit *e, const char *statement);
 
 /* int name = item % count, and item becomes item / count. */
 void clconv_generic_emit_place(clconv_emit *e, const char *name,

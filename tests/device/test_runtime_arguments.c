@@ -475,8 +475,8 @@ Test(arguments, a_plan_refuses_what_is_not_there)
            CLCONV_INVALID_ARGUMENT, "out is NULL");
     EXPECT(create(&r, 0, NULL), CLCONV_INVALID_ARGUMENT, "ops is 0x0");
     EXPECT(create(&r, 16, NULL), CLCONV_INVALID_ARGUMENT, "ops is 0x10");
-    EXPECT(create(&r, CLCONV_OP_FORWARD, NULL), CLCONV_UNSUPPORTED,
-           "CLCONV_OP_FORWARD");
+    EXPECT(create(&r, CLCONV_OP_FORWARD | 7, NULL), CLCONV_INVALID_ARGUMENT,
+           "CLCONV_OP_FORWARD alone");
     r.desc.groups = 2;
     EXPECT(create(&r, 7, NULL), CLCONV_INVALID_ARGUMENT, "desc.groups is 2");
     r.desc.groups = 1;

@@ -142,7 +142,7 @@ static clconv_buffer output(const setting *s, size_t count)
 static bool make_buffers(const setting *s, const shape *z,
                          const clconv_plan *plan, clconv_backward_args *args)
 {
-    const clconv_report zeros = {{0}, {0}, {0}, {0}, {0}, {0}};
+    const clconv_report zeros = {{0}, {0}, {0}, {0}, {0}, {0}, {0}};
     size_t workspace;
 
     if (clconv_plan_workspace_size(plan, &workspace))

@@ -69,6 +69,36 @@ static const char *kernel_of(const clconv_steps *steps, clconv_role role)
 #define STRIDED "n64c96h112w112k96r3s3u2p1g96"
 #define HALVES "_x16_w16_dy16_dx16"
 
+Test(planner, forward_is_a_cast_and_a_kernel_for_y)
+{
+    static const char *const presets[] = {"cpu", "gpu", "sm_90"};
+    for (size_t i = 0; i < sizeof presets / sizeof *presets; ++i) {
+        clconv_steps steps;
+        cr_assert_eq(choose(DENSE, presets[i], CLCONV_OP_FORWARD, SIZE_MAX,
+                            "forward_generic:cast=separate", &steps),
+                     CLCONV_OK, "%s: %s", presets[i], clconv_last_error());
+        const clconv_step *cast = step_of(&steps, CLCONV_ROLE_CAST);
+        const clconv_step *forward = step_of(&steps, CLCONV_ROLE_FORWARD);
+        cr_assert_eq(steps.count, 2, "%s", presets[i]);
+        cr_assert_eq(cast->reads,
+                     (unsigned)(CLCONV_BIT(CLCONV_X) | CLCONV_BIT(CLCONV_W)),
+                     "%s", presets[i]);
+        cr_assert_eq(cast->copies, forward->copies, "%s", presets[i]);
+        cr_assert(forward->copies & CLCONV_BIT(CLCONV_X), "%s", presets[i]);
+        cr_assert_not(cast->bias, "%s", presets[i]);
+    }
+}
+
+Test(planner, forward_on_a_gpu_needs_no_workspace)
+{
+    clconv_steps steps;
+    cr_assert_eq(choose(DENSE, "gpu", CLCONV_OP_FORWARD, 0, NULL, &steps),
+                 CLCONV_OK, "%s", clconv_last_error());
+    cr_assert_eq(steps.workspace, 0);
+    cr_assert_eq(choose(DENSE, "cpu", CLCONV_OP_FORWARD, 0, NULL, &steps),
+                 CLCONV_UNSUPPORTED);
+}
+
 Test(planner, takes_the_cheapest_family_of_each_kind_of_device)
 {
     static const struct {

@@ -211,6 +211,7 @@ Test(problem, strings_round_trip)
         "n1c3h224w224k64r7s7u2p3_nhwc",
         "n2c8h9w10k4r3s1u3x2p1x2d2x1g4_nhwc_fp32",
         "n2c8h9w10k4r3s3p1x0x2x3_x16_w16_dy16_dw16_db16_dx16_inf",
+        "n2c8h9w10k4r3s3p1_y16_b16_inf_relu",
         "n2c8h9w10k4r3s3_scale0_dylog-3_dxlog12_align4",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) {

@@ -50,11 +50,13 @@ static clconv_desc description(const row *r, clconv_layout layout,
 
 static void add_check(row *r, clconv_layout layout, clconv_math math)
 {
+    unsigned ops = r->options->forward ? CLCONV_OP_FORWARD : CLCONV_OP_BACKWARD;
+
     r->checks[r->check_count++] =
         (check){.setup = {.z = r->z,
                           .desc = description(r, layout, math),
-                          .plan_ops = CLCONV_OP_BACKWARD,
-                          .wanted = CLCONV_OP_BACKWARD,
+                          .plan_ops = ops,
+                          .wanted = ops,
                           /* No better aligned than promised. */
                           .offset = 16}};
 }
@@ -197,7 +199,11 @@ static bool judge_row(row *r)
         return true;
     }
     make_plans(r);
-    return !any_plan(r) || (judge_integer_data(r) && judge_normal_data(r));
+    if (!any_plan(r))
+        return true;
+    if (r->options->forward)
+        return judgement_forward(r);
+    return judge_integer_data(r) && judge_normal_data(r);
 }
 
 static void release_plans(row *r)

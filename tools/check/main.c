@@ -1,6 +1,7 @@
 /*
- * clconv-check: computes the gradients of many convolutions by the library
- * and compares them with fp64. options.c says how to use it.
+ * clconv-check: computes the gradients of many convolutions, or the
+ * convolutions, by the library and compares them with fp64. options.c says how
+ * to use it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

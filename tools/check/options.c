@@ -15,9 +15,10 @@ static const char usage[] =
     "usage: clconv-check --cases FILE.csv [option]...\n"
     "       clconv-check --problem STRING [option]...\n"
     "\n"
-    "Computes the gradients of each convolution and compares them with\n"
-    "fp64. A problem in one layout and one kind of arithmetic counts as one\n"
-    "check; the last line is \"N passed, N failed, N skipped\".\n"
+    "Computes the gradients of each convolution, or with --forward its\n"
+    "output, and compares them with fp64. A problem in one layout and one\n"
+    "kind of arithmetic counts as one check; the last line is\n"
+    "\"N passed, N failed, N skipped\".\n"
     "\n"
     "  --cases FILE.csv       convolutions, one a line (may be repeated)\n"
     "  --problem STRING       one more, such as n2c8h9w9k16r3s3p1_nhwc; its\n"
@@ -29,6 +30,9 @@ static const char usage[] =
     "  --layout nchw|nhwc|both     default: a file's rows in both\n"
     "  --math mixed|fp32|both      default: a file's rows in both\n"
     "  --judgements LIST      of integers,random,tiny,edges; default all\n"
+    "  --forward              the forward convolution instead: integers with\n"
+    "                         bias, ReLU, beta and fp16 tensors, random, "
+    "edges\n"
     "  --scale-log2 K         exponent of the cast of dY, default 10; tiny\n"
     "                         gradients must fail at 0\n"
     "  --plan TEXT            kernels to use; rows they do not cover are\n"
@@ -54,6 +58,7 @@ enum {
     OPT_LAYOUT,
     OPT_MATH,
     OPT_JUDGEMENTS,
+    OPT_FORWARD,
     OPT_SCALE_LOG2,
     OPT_PLAN,
     OPT_EMULATE,
@@ -74,6 +79,7 @@ static const struct option long_options[] = {
     {"layout", required_argument, NULL, OPT_LAYOUT},
     {"math", required_argument, NULL, OPT_MATH},
     {"judgements", required_argument, NULL, OPT_JUDGEMENTS},
+    {"forward", no_argument, NULL, OPT_FORWARD},
     {"scale-log2", required_argument, NULL, OPT_SCALE_LOG2},
     {"plan", required_argument, NULL, OPT_PLAN},
     {"emulate", required_argument, NULL, OPT_EMULATE},
@@ -115,11 +121,14 @@ static void warn_unused(const char *text, const clconv_desc *desc)
         desc->dy_type == plain.dy_type && desc->dw_type == plain.dw_type &&
         desc->db_type == plain.db_type && desc->dx_type == plain.dx_type &&
         desc->dy_log2 == plain.dy_log2 && desc->dx_log2 == plain.dx_log2 &&
+        desc->y_type == plain.y_type && desc->b_type == plain.b_type &&
+        desc->activation == plain.activation &&
         desc->overflow == plain.overflow && desc->alignment == plain.alignment)
         return;
-    message_warning("--problem %s: fp16 tensors, dylog, dxlog, inf and align "
-                    "are not taken from it; the integers judgement tries some",
-                    text);
+    message_warning(
+        "--problem %s: fp16 tensors, relu, dylog, dxlog, inf and "
+        "align are not taken from it; the integers judgement tries some",
+        text);
 }
 
 static bool add_problem(const char *text, case_list *cases)
@@ -225,6 +234,7 @@ static bool read_option(int code, check_options *o)
     case OPT_JUDGEMENTS:
         return read_words("--judgements", optarg, judgement_names,
                           &o->judgements);
+    case OPT_FORWARD: o->forward = true; return true;
     case OPT_SCALE_LOG2: return read_scale(o);
     case OPT_PLAN: o->plan = optarg; return true;
     case OPT_EMULATE: o->emulate = optarg; return true;

@@ -31,6 +31,7 @@ typedef struct check_options {
     bool scale_given;
     uint64_t seed;
     const char *device, *filter, *plan, *emulate; /* NULL: not given */
+    bool forward;                                 /* not the gradients, but y */
     bool verbose;
     bool watch_stdin;
 } check_options;

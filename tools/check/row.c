@@ -37,24 +37,38 @@ void row_fail(const occasion *o, const char *format, ...)
     o->check->outcome = OUTCOME_FAILED;
 }
 
+/* Sizes of a tensor's last three roles, with the letters of all four. */
+typedef struct roles {
+    const char *names;
+    int64_t channels, rows, columns;
+} roles;
+
+static roles roles_of(const shape *z, const char *output)
+{
+    if (strcmp(output, "dw") == 0)
+        return (roles){"kcrs", z->cg, z->r, z->s};
+    if (strcmp(output, "y") == 0)
+        return (roles){"nkpq", z->k, z->p, z->q};
+    return (roles){"nchw", z->c, z->h, z->w};
+}
+
 /* "k 3, c 0, r 1, s 2" of an element's index. */
 static void format_place(const shape *z, const char *output, size_t index,
                          char *text, size_t size)
 {
-    bool is_dw = strcmp(output, "dw") == 0;
-    const char *names = is_dw ? "kcrs" : "nchw";
-    size_t channels = (size_t)(is_dw ? z->cg : z->c);
-    size_t rows = (size_t)(is_dw ? z->r : z->h);
-    size_t columns = (size_t)(is_dw ? z->s : z->w);
+    roles of = roles_of(z, output);
+    size_t channels = (size_t)of.channels;
+    size_t rows = (size_t)of.rows;
+    size_t columns = (size_t)of.columns;
 
     if (strcmp(output, "db") == 0) {
         snprintf(text, size, "k %zu", index);
         return;
     }
-    snprintf(text, size, "%c %zu, %c %zu, %c %zu, %c %zu", names[0],
-             index / columns / rows / channels, names[1],
-             index / columns / rows % channels, names[2],
-             index / columns % rows, names[3], index % columns);
+    snprintf(text, size, "%c %zu, %c %zu, %c %zu, %c %zu", of.names[0],
+             index / columns / rows / channels, of.names[1],
+             index / columns / rows % channels, of.names[2],
+             index / columns % rows, of.names[3], index % columns);
 }
 
 void row_fail_verdict(const occasion *o, const char *output, const verdict *v)
@@ -194,11 +208,12 @@ void row_judge_inputs(const occasion *o, const clconv_report *report,
     const clconv_desc *d = &o->setup->desc;
     const shape *z = &o->row->z;
 
-    judge_input(o, "dy", d->dy_type, d->scale_log2, in->dy, shape_dy_count(z),
-                report->dy);
-    if (o->setup->wanted & CLCONV_OP_DW)
+    if (!(o->setup->plan_ops & CLCONV_OP_FORWARD))
+        judge_input(o, "dy", d->dy_type, d->scale_log2, in->dy,
+                    shape_dy_count(z), report->dy);
+    if (o->setup->wanted & (CLCONV_OP_DW | CLCONV_OP_FORWARD))
         judge_input(o, "x", d->x_type, 0, in->x, shape_x_count(z), report->x);
-    if (o->setup->wanted & CLCONV_OP_DX)
+    if (o->setup->wanted & (CLCONV_OP_DX | CLCONV_OP_FORWARD))
         judge_input(o, "w", d->w_type, 0, in->w, shape_w_count(z), report->w);
 }
 

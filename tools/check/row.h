@@ -59,7 +59,7 @@ __attribute__((format(printf, 2, 3)))
 #endif
 void row_fail(const occasion *o, const char *format, ...);
 
-/* The same for a verdict about an output, "dw", "db" or "dx". */
+/* The same for a verdict about an output, "dw", "db", "dx" or "y". */
 void row_fail_verdict(const occasion *o, const char *output, const verdict *v);
 
 /* Calls the library; false if the check has failed. */

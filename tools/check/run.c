@@ -183,7 +183,7 @@ static run_result read_tensor(runner *r, const char *name,
 /* ---- One call ----------------------------------------------------------- */
 
 typedef struct call {
-    device_tensor x, w, dy, dw, db, dx;
+    device_tensor x, w, dy, dw, db, dx, y, b;
     cl_mem report;
     cl_mem workspace;
 } call;
@@ -192,7 +192,8 @@ static void free_call(call *c)
 {
     cl_mem mems[] = {c->x.buffer.mem,  c->w.buffer.mem,  c->dy.buffer.mem,
                      c->dw.buffer.mem, c->db.buffer.mem, c->dx.buffer.mem,
-                     c->report,        c->workspace};
+                     c->y.buffer.mem,  c->b.buffer.mem,  c->report,
+                     c->workspace};
 
     for (size_t i = 0; i < sizeof(mems) / sizeof(mems[0]); ++i) {
         if (mems[i])
@@ -211,6 +212,13 @@ static void set_forms(const run_setup *setup, call *c)
     c->dw.form = tensor_w(z, d->layout, d->dw_type);
     c->db.form = tensor_db(z, d->db_type);
     c->dx.form = tensor_x(z, d->layout, d->dx_type);
+    c->y.form = tensor_dy(z, d->layout, d->y_type);
+    c->b.form = tensor_db(z, d->b_type);
+}
+
+static bool is_forward(const run_setup *setup)
+{
+    return (setup->plan_ops & CLCONV_OP_FORWARD) != 0;
 }
 
 static bool make_output(const runner *r, const run_setup *setup, unsigned op,
@@ -221,26 +229,33 @@ static bool make_output(const runner *r, const run_setup *setup, unsigned op,
     return make_tensor(r, setup->offset, old, t);
 }
 
+/* readers: the outputs (clconv_op) that need it. */
+static bool make_input(const runner *r, const run_setup *setup,
+                       unsigned readers, const float *values, device_tensor *t)
+{
+    if (!(setup->wanted & readers))
+        return true;
+    return make_tensor(r, setup->offset, values, t);
+}
+
 /* An input that no wanted output reads is left out. */
 static bool make_tensors(const runner *r, const run_setup *setup,
                          const run_inputs *in, call *c)
 {
-    size_t offset = setup->offset;
-
     set_forms(setup, c);
-    return (!(setup->wanted & CLCONV_OP_DW) ||
-            make_tensor(r, offset, in->x, &c->x)) &&
-           (!(setup->wanted & CLCONV_OP_DX) ||
-            make_tensor(r, offset, in->w, &c->w)) &&
-           make_tensor(r, offset, in->dy, &c->dy) &&
+    return make_input(r, setup, CLCONV_OP_DW | CLCONV_OP_FORWARD, in->x, &c->x) &&
+           make_input(r, setup, CLCONV_OP_DX | CLCONV_OP_FORWARD, in->w, &c->w) &&
+           (is_forward(setup) || make_tensor(r, setup->offset, in->dy, &c->dy)) &&
+           (!in->b || make_input(r, setup, CLCONV_OP_FORWARD, in->b, &c->b)) &&
            make_output(r, setup, CLCONV_OP_DW, in->old_dw, &c->dw) &&
            make_output(r, setup, CLCONV_OP_DB, in->old_db, &c->db) &&
-           make_output(r, setup, CLCONV_OP_DX, in->old_dx, &c->dx);
+           make_output(r, setup, CLCONV_OP_DX, in->old_dx, &c->dx) &&
+           make_output(r, setup, CLCONV_OP_FORWARD, in->old_y, &c->y);
 }
 
 static bool make_workspace(const runner *r, const clconv_plan *plan, call *c)
 {
-    const clconv_report zeros = {{0}, {0}, {0}, {0}, {0}, {0}};
+    const clconv_report zeros = {{0}, {0}, {0}, {0}, {0}, {0}, {0}};
     size_t bytes = 0;
 
     if (clconv_plan_workspace_size(plan, &bytes))
@@ -276,15 +291,55 @@ static clconv_backward_args arguments(const run_setup *setup, const call *c)
     return args;
 }
 
-static run_result enqueue(runner *r, clconv_plan *plan, const run_setup *setup,
-                          cl_command_queue queue, const call *c,
-                          const cl_event *wait, cl_event *done)
+static clconv_forward_args forward_arguments(const run_setup *setup,
+                                             const call *c)
+{
+    clconv_forward_args args;
+
+    clconv_forward_args_init(&args);
+    args.batch = setup->z.n;
+    args.x = c->x.buffer;
+    args.w = c->w.buffer;
+    args.y = c->y.buffer;
+    if (c->b.buffer.mem)
+        args.b = c->b.buffer;
+    args.beta_y = setup->beta_y;
+    args.workspace.mem = c->workspace;
+    args.report.mem = c->report;
+    return args;
+}
+
+static run_result enqueue_forward(runner *r, clconv_plan *plan,
+                                  const run_setup *setup,
+                                  cl_command_queue queue, const call *c,
+                                  const cl_event *wait, cl_event *done)
+{
+    clconv_forward_args args = forward_arguments(setup, c);
+    clconv_status status =
+        clconv_enqueue_forward(plan, queue, &args, wait ? 1 : 0, wait, done);
+
+    return status ? fail_status(r, "clconv_enqueue_forward", status) : RUN_OK;
+}
+
+static run_result enqueue_backward(runner *r, clconv_plan *plan,
+                                   const run_setup *setup,
+                                   cl_command_queue queue, const call *c,
+                                   const cl_event *wait, cl_event *done)
 {
     clconv_backward_args args = arguments(setup, c);
     clconv_status status =
         clconv_enqueue_backward(plan, queue, &args, wait ? 1 : 0, wait, done);
 
     return status ? fail_status(r, "clconv_enqueue_backward", status) : RUN_OK;
+}
+
+static run_result enqueue(runner *r, clconv_plan *plan, const run_setup *setup,
+                          cl_command_queue queue, const call *c,
+                          const cl_event *wait, cl_event *done)
+{
+    return is_forward(setup)
+               ? enqueue_forward(r, plan, setup, queue, c, wait, done)
+               : enqueue_backward(r, plan, setup, queue, c, wait, done);
 }
 
 /* Takes the event of the call, which covers all outputs. */
@@ -312,36 +367,36 @@ static run_result enqueue_in_order(runner *r, clconv_plan *plan,
 
 /* ---- Out of order ------------------------------------------------------- */
 
-/* dy is written by a command that cannot start before the call has returned:
- * the call must not block, must wait for that command's event, and must cover
- * all outputs with the event that it returns. */
-typedef struct late_dy {
+/* dy, or x of a forward convolution, is written by a command that cannot start
+ * before the call has returned: the call must not block, must wait for that
+ * command's event, and must cover all outputs with the event that it returns. */
+typedef struct late_input {
     void *bytes;
     cl_event gate;    /* opened after the call */
     cl_event written; /* what the call waits for */
-} late_dy;
+} late_input;
 
-static bool late_dy_begin(const runner *r, const call *c, const float *dy,
-                          late_dy *late)
+static bool late_begin(const runner *r, const device_tensor *t,
+                       const float *values, late_input *late)
 {
-    size_t size = tensor_bytes(&c->dy.form);
+    size_t size = tensor_bytes(&t->form);
     cl_int error;
 
     late->bytes = malloc(size + 1);
     late->gate = clCreateUserEvent(r->h->context, &error);
     if (!late->bytes || error)
         return false;
-    tensor_encode(&c->dy.form, dy, late->bytes);
+    tensor_encode(&t->form, values, late->bytes);
     /* A write of no bytes is an error: with no images, wait for the gate. */
     if (size == 0)
         return !clEnqueueMarkerWithWaitList(r->unordered, 1, &late->gate,
                                             &late->written);
-    return !clEnqueueWriteBuffer(r->unordered, c->dy.buffer.mem, CL_FALSE,
-                                 c->dy.buffer.offset, size, late->bytes, 1,
+    return !clEnqueueWriteBuffer(r->unordered, t->buffer.mem, CL_FALSE,
+                                 t->buffer.offset, size, late->bytes, 1,
                                  &late->gate, &late->written);
 }
 
-static void late_dy_end(const runner *r, late_dy *late)
+static void late_end(const runner *r, late_input *late)
 {
     clFinish(r->unordered);
     if (late->written)
@@ -353,21 +408,22 @@ static void late_dy_end(const runner *r, late_dy *late)
 
 static run_result enqueue_out_of_order(runner *r, clconv_plan *plan,
                                        const run_setup *setup, const call *c,
-                                       const float *dy)
+                                       const run_inputs *in)
 {
-    late_dy late = {NULL, NULL, NULL};
+    bool forward = is_forward(setup);
+    late_input late = {NULL, NULL, NULL};
     cl_event done = NULL;
     run_result result;
 
-    if (late_dy_begin(r, c, dy, &late))
+    if (late_begin(r, forward ? &c->x : &c->dy, forward ? in->x : in->dy, &late))
         result = enqueue(r, plan, setup, r->unordered, c, &late.written, &done);
     else
-        result = fail(r, "dy cannot be written");
+        result = fail(r, "%s cannot be written", forward ? "x" : "dy");
     if (late.gate)
         clSetUserEventStatus(late.gate, CL_COMPLETE);
     if (!result)
         result = finish(r, r->unordered, done);
-    late_dy_end(r, &late);
+    late_end(r, &late);
     return result;
 }
 
@@ -379,6 +435,8 @@ static run_result read_outputs(runner *r, const call *c, outputs *out)
         result = read_tensor(r, "db", &c->db, &out->db);
     if (!result)
         result = read_tensor(r, "dx", &c->dx, &out->dx);
+    if (!result)
+        result = read_tensor(r, "y", &c->y, &out->y);
     if (!result &&
         !host_read(r->h, c->report, 0, sizeof(out->report), &out->report))
         result = fail(r, "the report cannot be read");
@@ -394,13 +452,15 @@ run_result runner_call(runner *r, clconv_plan *plan, const run_setup *setup,
     call c = {.report = NULL};
     run_result result;
 
-    /* Poison first: the true dy is written by a command of the queue. */
-    if (unordered)
+    /* Poison first: the true values are written by a command of the queue. */
+    if (unordered && is_forward(setup))
+        given.x = NULL;
+    else if (unordered)
         given.dy = NULL;
     if (!make_tensors(r, setup, &given, &c) || !make_workspace(r, plan, &c))
         result = fail(r, "no memory for the tensors");
     else if (unordered)
-        result = enqueue_out_of_order(r, plan, setup, &c, in->dy);
+        result = enqueue_out_of_order(r, plan, setup, &c, in);
     else
         result = enqueue_in_order(r, plan, setup, &c);
     if (!result)
@@ -418,5 +478,6 @@ void outputs_free(outputs *out)
     free(out->dw);
     free(out->db);
     free(out->dx);
+    free(out->y);
     *out = (outputs){.dw = NULL};
 }

@@ -44,7 +44,7 @@ typedef struct run_setup {
     clconv_desc desc;
     unsigned plan_ops; /* what the plan can do */
     unsigned wanted;   /* what this call asks for */
-    float beta_w, beta_b, beta_x;
+    float beta_w, beta_b, beta_x, beta_y;
     size_t offset; /* of every tensor, on top of the guard */
     bool out_of_order;
 } run_setup;
@@ -52,13 +52,14 @@ typedef struct run_setup {
 /* Arrays of setup.z: what the library is given. */
 typedef struct run_inputs {
     const float *x, *w, *dy;
+    const float *b; /* the bias of a forward convolution; NULL: none */
     /* What outputs hold before; NULL: bytes 0xFF, which are NaN. */
-    const float *old_dw, *old_db, *old_dx;
+    const float *old_dw, *old_db, *old_dx, *old_y;
 } run_inputs;
 
 /* NULL where not wanted. */
 typedef struct outputs {
-    float *dw, *db, *dx;
+    float *dw, *db, *dx, *y;
     clconv_report report;
 } outputs;
 

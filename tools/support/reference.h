@@ -1,5 +1,5 @@
 /*
- * Gradients of a convolution in fp64, to check others against. They run on
+ * A convolution and its gradients in fp64, to check others against. They run on
  * the device, where it has fp64, else on the host:
  *
  *     reference *ref;
@@ -7,6 +7,7 @@
  *     reference_dw(ref, &z, x, dy, dw);
  *     reference_dx(ref, &z, w, dy, dx);
  *     reference_db(&z, dy, db);
+ *     reference_y(&z, x, w, y);                   // by plain loops
  *     if (!reference_agrees_dw(&z, x, dy, dw, 64, &random)) ...
  *     reference_free(ref);
  *
@@ -40,6 +41,10 @@ bool reference_dw(reference *ref, const shape *z, const float *x,
 bool reference_dx(reference *ref, const shape *z, const float *w,
                   const float *dy, double *dx);
 void reference_db(const shape *z, const float *dy, double *db);
+
+/* y[n][k][p][q] = sum over c, r, s of x * w, without a bias; by plain loops on
+ * the host. Inputs may be non-finite. */
+void reference_y(const shape *z, const float *x, const float *w, double *y);
 
 /* Element index of dw, or of dx, by plain loops on the host. magnitude (may
  * be NULL) gets the sum of the products' absolute values. */

@@ -114,6 +114,48 @@ void reference_db(const shape *z, const float *dy, double *db)
     }
 }
 
+/* ---- Forward ------------------------------------------------------------ */
+
+/* One tap: a plane of x, times one weight, onto a plane of y. */
+static void add_tap(const shape *z, const float *x, double weight, int64_t r,
+                    int64_t s, double *y)
+{
+    for (int64_t p = 0; p < z->p; ++p) {
+        int64_t h = shape_input_row(z, p, r);
+
+        for (int64_t q = 0; q < z->q && inside(h, z->h); ++q) {
+            int64_t w = shape_input_column(z, q, s);
+
+            if (inside(w, z->w))
+                y[p * z->q + q] += weight * (double)x[h * z->w + w];
+        }
+    }
+}
+
+/* Plane k of one image. */
+static void sum_plane(const shape *z, const float *x, const float *w, int64_t k,
+                      double *y)
+{
+    const float *group = x + k / z->kg * z->cg * z->h * z->w;
+
+    for (int64_t i = 0; i < z->p * z->q; ++i)
+        y[i] = 0;
+    for (int64_t c = 0; c < z->cg; ++c)
+        for (int64_t r = 0; r < z->r; ++r)
+            for (int64_t s = 0; s < z->s; ++s)
+                add_tap(z, group + c * z->h * z->w,
+                        (double)w[((k * z->cg + c) * z->r + r) * z->s + s], r,
+                        s, y);
+}
+
+void reference_y(const shape *z, const float *x, const float *w, double *y)
+{
+    for (int64_t n = 0; n < z->n; ++n)
+        for (int64_t k = 0; k < z->k; ++k)
+            sum_plane(z, x + n * z->c * z->h * z->w, w, k,
+                      y + (n * z->k + k) * z->p * z->q);
+}
+
 /* ---- Samples ------------------------------------------------------------ */
 
 typedef double element_fn(const shape *z, const float *operand, const float *dy,
