@@ -14,7 +14,8 @@
 
 int clconv_shares_groups(const clconv_device *d)
 {
-    return (int)clconv_max(d->compute_units, LEAST_GROUPS);
+    return d->unit_emulated ? (int)clconv_max(d->compute_units, LEAST_GROUPS)
+                            : (int)d->compute_units;
 }
 
 clconv_shares clconv_shares_of(const clconv_device *d, int64_t blocks,
